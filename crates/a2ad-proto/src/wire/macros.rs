@@ -1,0 +1,386 @@
+//! The tables' grammar: Rust field or variant, type, protobuf number, JSON name, presence.
+
+/// Defines a message. One line per field:
+///
+/// `pub context_id: String = 2 "contextId",` — left out at its default;
+/// `pub id: String = 1 "id" R,` — required by the schema, hence always written (JSON-08).
+macro_rules! message {
+    (
+        $(#[$meta:meta])*
+        pub struct $name:ident {$(
+            $(#[$field_meta:meta])*
+            pub $field:ident: $type:ty = $number:literal $json:literal $($required:ident)?,
+        )*}
+    ) => {
+        $(#[$meta])*
+        pub struct $name {$(
+            $(#[$field_meta])*
+            pub $field: $type,
+        )*}
+
+        impl $crate::wire::Leaf for $name {
+            type Wire = Self;
+
+            fn is_default(&self) -> bool {
+                false // a message that is there is present, even if empty
+            }
+        }
+
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use ::serde::ser::SerializeStruct as _;
+                // The length is only a hint, but zero would close the object at once.
+                let mut object = serializer.serialize_struct(stringify!($name), 1)?;
+                $(if message!(@always $($required)?) || !$crate::wire::Field::is_absent(&self.$field) {
+                    object.serialize_field($json, &self.$field)?;
+                })*
+                object.end()
+            }
+        }
+
+        #[cfg(feature = "protobuf")]
+        impl $crate::pb::Body for $name {
+            fn write(&self, out: &mut Vec<u8>) {
+                use $crate::pb::Slot as _;
+                $(self.$field.put_all($number, out);)*
+            }
+
+            fn read(bytes: &[u8]) -> Result<Self, $crate::pb::DecodeError> {
+                let mut message = Self::default();
+                message.merge(bytes)?;
+                Ok(message)
+            }
+
+            fn merge(&mut self, bytes: &[u8]) -> Result<(), $crate::pb::DecodeError> {
+                use $crate::pb::Slot as _;
+                let mut reader = $crate::pb::Reader::new(bytes);
+                while let Some((field, payload)) = reader.next()? {
+                    match field {
+                        $($number => self.$field.add(payload)?,)*
+                        _ => {}
+                    }
+                }
+                Ok(())
+            }
+        }
+
+        const _: () = {
+            #[expect(non_camel_case_types, reason = "named after the fields")]
+            #[derive(Clone, Copy)]
+            enum Member { $($field,)* }
+
+            struct MemberVisitor;
+
+            impl ::serde::de::Visitor<'_> for MemberVisitor {
+                type Value = Option<Member>;
+
+                fn expecting(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                    f.write_str("a member name")
+                }
+
+                #[allow(unreachable_patterns, reason = "one-word names are spelt the same both ways")]
+                fn visit_str<E: ::serde::de::Error>(self, name: &str) -> Result<Option<Member>, E> {
+                    Ok(match name {
+                        $($json | stringify!($field) => Some(Member::$field),)*
+                        _ => None,
+                    })
+                }
+            }
+
+            impl<'de> ::serde::de::DeserializeSeed<'de> for MemberVisitor {
+                type Value = Option<Member>;
+
+                fn deserialize<D: ::serde::Deserializer<'de>>(self, d: D) -> Result<Option<Member>, D::Error> {
+                    d.deserialize_identifier(self)
+                }
+            }
+
+            struct Visitor;
+
+            impl<'de> ::serde::de::Visitor<'de> for Visitor {
+                type Value = $name;
+
+                fn expecting(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                    f.write_str("an object")
+                }
+
+                fn visit_map<A: ::serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
+                    use $crate::wire::{Path, at};
+                    let mut message = $name::default();
+                    let mut seen = 0_u32;
+                    while let Some(member) = map.next_key_seed(MemberVisitor)? {
+                        let Some(member) = member else {
+                            map.next_value::<::serde::de::IgnoredAny>()?;
+                            continue;
+                        };
+                        let bit = 1 << member as u32;
+                        let twice = seen & bit != 0;
+                        seen |= bit;
+                        match member {$(
+                            Member::$field if twice => {
+                                return Err(at(Path::Name($json), &::serde::de::Error::custom("given twice")));
+                            }
+                            Member::$field => match $crate::wire::Field::read(&mut map) {
+                                Ok(value) => message.$field = value,
+                                Err(error) => return Err(at(Path::Name($json), &error)),
+                            },
+                        )*}
+                    }
+                    Ok(message)
+                }
+            }
+
+            impl<'de> ::serde::Deserialize<'de> for $name {
+                fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                    deserializer.deserialize_map(Visitor)
+                }
+            }
+        };
+    };
+    (@always R) => { true };
+    (@always) => { false };
+}
+
+/// Defines a message that is nothing but a choice of one member (JSON-09). One line per choice:
+///
+/// `StatusUpdate(TaskStatusUpdateEvent) = 3 "statusUpdate" "status_update",`
+///
+/// `else { Unset }` after the table adds a variant for "no member we know"; without it, that is an error.
+macro_rules! oneof {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {
+            $(
+                $(#[$variant_meta:meta])*
+                $variant:ident($type:ty) = $number:literal $json:literal $snake:literal,
+            )*
+        } $(else {
+            $(#[$unset_meta:meta])* $unset:ident
+        })?
+    ) => {
+        $(#[$meta])*
+        pub enum $name {
+            $($(#[$variant_meta])* $variant($type),)*
+            $($(#[$unset_meta])* $unset)?
+        }
+
+        impl $crate::wire::Leaf for $name {
+            type Wire = Self;
+
+            fn is_default(&self) -> bool {
+                false
+            }
+        }
+
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                use ::serde::ser::SerializeStruct as _;
+                let mut object = serializer.serialize_struct(stringify!($name), 1)?;
+                match self {
+                    $(Self::$variant(value) => object.serialize_field($json, value)?,)*
+                    $(Self::$unset => {})?
+                }
+                object.end()
+            }
+        }
+
+        #[cfg(feature = "protobuf")]
+        impl $crate::pb::Body for $name {
+            fn write(&self, out: &mut Vec<u8>) {
+                use $crate::pb::Single as _;
+                match self {
+                    $(Self::$variant(value) => value.put($number, out),)*
+                    $(Self::$unset => {})?
+                }
+            }
+
+            fn read(bytes: &[u8]) -> Result<Self, $crate::pb::DecodeError> {
+                use $crate::pb::Single as _;
+                let mut found = None;
+                let mut reader = $crate::pb::Reader::new(bytes);
+                while let Some((field, payload)) = reader.next()? {
+                    match field {
+                        $($number => match &mut found {
+                            Some(Self::$variant(value)) => value.merge_from(payload)?,
+                            _ => found = Some(Self::$variant(<$type>::take(payload)?)),
+                        },)*
+                        _ => {}
+                    }
+                }
+                $(let found = found.or(Some($name::$unset));)?
+                found.ok_or($crate::pb::DecodeError { reason: concat!(stringify!($name), " without a member") })
+            }
+
+            fn merge(&mut self, bytes: &[u8]) -> Result<(), $crate::pb::DecodeError> {
+                // Encoding what we have is the simplest way to put both pieces together, and nobody sends pieces.
+                let mut both = Vec::new();
+                self.write(&mut both);
+                both.extend_from_slice(bytes);
+                *self = Self::read(&both)?;
+                Ok(())
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl<'de> ::serde::de::Visitor<'de> for Visitor {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                        f.write_str(concat!("an object with one of" $(, " ", $json)*))
+                    }
+
+                    #[allow(unreachable_patterns, reason = "one-word names are spelt the same both ways")]
+                    fn visit_map<A: ::serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
+                        use $crate::wire::{Path, at};
+                        let mut found = None;
+                        while let Some(name) = map.next_key::<::std::borrow::Cow<'de, str>>()? {
+                            let (json, value) = match &*name {
+                                $($json | $snake => {
+                                    let value = map.next_value::<Option<$type>>();
+                                    let value = value.map_err(|error| at(Path::Name($json), &error))?;
+                                    ($json, value.map($name::$variant))
+                                })*
+                                _ => {
+                                    map.next_value::<::serde::de::IgnoredAny>()?;
+                                    continue;
+                                }
+                            };
+                            if value.is_some() && found.is_some() {
+                                let error = ::serde::de::Error::custom("excludes another member that is set");
+                                return Err(at(Path::Name(json), &error));
+                            }
+                            found = value.or(found);
+                        }
+                        $(let found = found.or(Some($name::$unset));)?
+                        found.ok_or_else(|| ::serde::de::Error::invalid_value(::serde::de::Unexpected::Map, &self))
+                    }
+                }
+                deserializer.deserialize_map(Visitor)
+            }
+        }
+    };
+}
+
+/// Defines an enum that travels by its full proto name and is read by name or number (JSON-02, JSON-06).
+macro_rules! wire_enum {
+    (
+        $(#[$meta:meta])*
+        pub enum $name:ident {$(
+            $(#[$variant_meta:meta])*
+            $variant:ident = $number:literal $text:literal,
+        )*}
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {$(
+            $(#[$variant_meta])*
+            $variant = $number,
+        )*}
+
+        impl $name {
+            /// Every value, by number.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),*];
+
+            /// The full proto name.
+            #[must_use]
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)*
+                }
+            }
+
+            /// The proto number.
+            #[must_use]
+            pub const fn number(self) -> i32 {
+                self as i32
+            }
+
+            /// The value with this proto number.
+            #[must_use]
+            pub const fn from_number(number: i32) -> Option<Self> {
+                match number {
+                    $($number => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// The value with this full proto name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name {
+                    $($text => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+        }
+
+        impl ::std::fmt::Display for $name {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.write_str(self.as_str())
+            }
+        }
+
+        impl $crate::wire::Leaf for $name {
+            type Wire = Self;
+
+            fn is_default(&self) -> bool {
+                *self == Self::default()
+            }
+        }
+
+        #[cfg(feature = "protobuf")]
+        impl $crate::pb::Single for $name {
+            fn put(&self, field: u32, out: &mut Vec<u8>) {
+                $crate::pb::Single::put(&self.number(), field, out);
+            }
+
+            fn take(payload: $crate::pb::Payload<'_>) -> Result<Self, $crate::pb::DecodeError> {
+                let number = <i32 as $crate::pb::Single>::take(payload)?;
+                Self::from_number(number).ok_or($crate::pb::DecodeError {
+                    reason: concat!("unknown ", stringify!($name)),
+                })
+            }
+        }
+
+        impl ::serde::Serialize for $name {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $name {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Visitor;
+                impl ::serde::de::Visitor<'_> for Visitor {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                        f.write_str(concat!("the name or number of a ", stringify!($name)))
+                    }
+
+                    fn visit_str<E: ::serde::de::Error>(self, name: &str) -> Result<$name, E> {
+                        let unexpected = || E::invalid_value(::serde::de::Unexpected::Str(name), &self);
+                        $name::from_name(name).ok_or_else(unexpected)
+                    }
+
+                    fn visit_i64<E: ::serde::de::Error>(self, number: i64) -> Result<$name, E> {
+                        let unexpected = || E::invalid_value(::serde::de::Unexpected::Signed(number), &self);
+                        let known = i32::try_from(number).ok().and_then($name::from_number);
+                        known.ok_or_else(unexpected)
+                    }
+
+                    fn visit_u64<E: ::serde::de::Error>(self, number: u64) -> Result<$name, E> {
+                        let unexpected = || E::invalid_value(::serde::de::Unexpected::Unsigned(number), &self);
+                        let known = i32::try_from(number).ok().and_then($name::from_number);
+                        known.ok_or_else(unexpected)
+                    }
+                }
+                deserializer.deserialize_any(Visitor)
+            }
+        }
+    };
+}
+
+pub(crate) use {message, oneof, wire_enum};

@@ -1,0 +1,254 @@
+//! The protobuf encoding.
+
+use std::fmt::Debug;
+
+use a2ad_proto::pb::{DecodeError, Message as _};
+use a2ad_proto::{
+    AgentCard, GetTaskRequest, Json, ListTaskPushNotificationConfigsRequest, Message, Metadata,
+    Part, SendMessageConfiguration, StreamResponse, Task, TaskState, TaskStatus, Timestamp,
+    from_json, pb, to_json,
+};
+use proptest::prelude::*;
+
+use super::arbitrary as any;
+
+fn through_protobuf<T: pb::Message + PartialEq + Debug>(value: &T) {
+    assert_eq!(&T::decode(&value.encode_to_vec()).unwrap(), value);
+}
+
+#[track_caller]
+fn reason<T: pb::Message + Debug>(bytes: &[u8]) -> &'static str {
+    let DecodeError { reason } = T::decode(bytes).unwrap_err();
+    reason
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+
+    #[test]
+    fn stream_responses_come_back(value in any::stream_response()) {
+        through_protobuf(&value);
+    }
+
+    #[test]
+    fn requests_come_back(send in any::send_request(), list in any::list_request(), push in any::push_config()) {
+        through_protobuf(&send);
+        through_protobuf(&list);
+        through_protobuf(&push);
+    }
+
+    #[test]
+    fn pages_and_cards_come_back(page in any::list_response(), card in any::card()) {
+        through_protobuf(&page);
+        through_protobuf(&card);
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64)) {
+        drop(StreamResponse::decode(&bytes));
+        drop(AgentCard::decode(&bytes));
+        drop(Json::decode(&bytes));
+    }
+
+    #[test]
+    fn malformed_bytes_never_panic(value in any::stream_response(), at in 0.0..1.0_f64, byte in any::<u8>()) {
+        let mut bytes = value.encode_to_vec();
+        let at = (at * bytes.len() as f64) as usize;
+        bytes[at] = byte;
+        if let Ok(read) = StreamResponse::decode(&bytes) {
+            // Whatever was understood must be writable and readable as JSON.
+            prop_assert_eq!(&from_json::<StreamResponse>(&to_json(&read)).unwrap(), &read);
+        }
+        drop(StreamResponse::decode(&bytes[..at]));
+    }
+}
+
+#[test]
+fn numbers_and_lengths_are_those_of_the_schema() {
+    let task = Task {
+        id: "t".to_owned(),
+        context_id: "c".to_owned(),
+        status: TaskStatus {
+            state: TaskState::AuthRequired,
+            message: None,
+            timestamp: Some(Timestamp::from_millis(1_500)),
+        },
+        metadata: Some(Metadata::parse(r#"{"k":[true,null]}"#).unwrap()),
+        ..Task::default()
+    };
+    let mut expected: Vec<u8> = Vec::new();
+    expected.extend(b"\x0a\x01t\x12\x01c");
+    expected.extend(b"\x1a\x0c\x08\x08\x1a\x08\x08\x01\x10\x80\xca\xb5\xee\x01");
+    // Struct { fields: { "k": Value { list: [Value { bool: true }, Value { null }] } } }
+    expected.extend(b"\x32\x11\x0a\x0f\x0a\x01k\x12\x0a\x32\x08\x0a\x02\x20\x01\x0a\x02\x08\x00");
+    assert_eq!(task.encode_to_vec(), expected);
+}
+
+#[test]
+fn long_bodies_have_long_lengths() {
+    for length in [
+        0, 1, 100, 123, 124, 127, 128, 16_379, 16_380, 16_384, 3_000_000,
+    ] {
+        let message = Message {
+            parts: vec![Part::text("x".repeat(length))],
+            ..Message::default()
+        };
+        through_protobuf(&message);
+    }
+}
+
+#[test]
+fn explicit_presence_survives() {
+    let configuration = |history_length| SendMessageConfiguration {
+        history_length,
+        ..SendMessageConfiguration::default()
+    };
+    assert_eq!(configuration(None).encode_to_vec(), b"");
+    assert_eq!(configuration(Some(0)).encode_to_vec(), b"\x18\x00");
+    let minus_one = b"\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+    assert_eq!(configuration(Some(-1)).encode_to_vec(), minus_one);
+    for length in [None, Some(0), Some(-1), Some(i32::MIN), Some(i32::MAX)] {
+        through_protobuf(&configuration(length));
+    }
+    // A required message is there even when empty.
+    assert_eq!(Task::default().encode_to_vec(), b"\x1a\x00");
+}
+
+#[test]
+fn json_10_numbers_become_doubles() {
+    for (text, expected) in [
+        ("5", "5"),
+        ("5.0", "5"),
+        ("-0.0", "-0.0"),
+        ("1e2", "100"),
+        ("0.1", "0.1"),
+        ("9007199254740991", "9007199254740991"),
+        ("9007199254740993", "9007199254740992.0"),
+    ] {
+        let json = Json::parse(text).unwrap();
+        assert_eq!(
+            Json::decode(&json.encode_to_vec()).unwrap().as_str(),
+            expected
+        );
+    }
+    let infinite = [b"\x11".as_slice(), &f64::INFINITY.to_le_bytes()].concat();
+    assert_eq!(reason::<Json>(&infinite), "number that JSON cannot write");
+}
+
+#[test]
+fn json_07_data_null_is_a_value_here_too() {
+    let part = Part::data(Json::null());
+    assert_eq!(part.encode_to_vec(), b"\x22\x02\x08\x00");
+    through_protobuf(&part);
+    through_protobuf(&Part::text(""));
+    assert_eq!(reason::<Part>(b""), "part without content");
+}
+
+#[test]
+fn unknown_fields_are_skipped() {
+    // Fields 99 to 101 of the four wire types, then the id.
+    let bytes = b"\x98\x06\x05\x9d\x06\0\0\0\0\xa1\x06\0\0\0\0\0\0\0\0\xaa\x06\x02ab\x12\x01t";
+    assert_eq!(GetTaskRequest::decode(bytes).unwrap().id, "t");
+}
+
+#[test]
+fn pieces_of_a_message_are_merged() {
+    let status = |bytes: &[u8]| Task::decode(bytes).unwrap().status;
+    let merged = status(b"\x1a\x02\x08\x03\x1a\x04\x1a\x02\x08\x01");
+    assert_eq!(merged.state, TaskState::Completed);
+    assert_eq!(merged.timestamp, Some(Timestamp::from_millis(1_000)));
+    // The last number wins; so does the last member of a choice.
+    assert_eq!(
+        status(b"\x1a\x02\x08\x03\x1a\x02\x08\x04").state,
+        TaskState::Failed
+    );
+    assert_eq!(Part::decode(b"\x0a\x01a\x1a\x01b").unwrap().as_text(), None);
+    let twice = StreamResponse::decode(b"\x0a\x03\x0a\x01a\x0a\x03\x12\x01b").unwrap();
+    assert!(
+        matches!(twice, StreamResponse::Task(task) if task.id == "a" && task.context_id == "b")
+    );
+}
+
+#[test]
+fn the_last_of_equal_keys_counts() {
+    let entry = |value: u8| [0x0a, 0x07, 0x0a, 0x01, b'k', 0x12, 0x02, 0x20, value];
+    let bytes = [entry(0), entry(1)].concat();
+    assert_eq!(Metadata::decode(&bytes).unwrap().as_str(), r#"{"k":true}"#);
+}
+
+#[test]
+fn what_is_malformed_is_refused() {
+    assert_eq!(reason::<GetTaskRequest>(b"\x12\x05t"), "unexpected end");
+    assert_eq!(reason::<GetTaskRequest>(b"\x12"), "unexpected end");
+    assert_eq!(
+        reason::<GetTaskRequest>(b"\x12\x01\xff"),
+        "text is not UTF-8"
+    );
+    assert_eq!(
+        reason::<GetTaskRequest>(b"\x10\x01"),
+        "field has the wrong wire type"
+    );
+    assert_eq!(reason::<GetTaskRequest>(b"\x13"), "unknown wire type");
+    assert_eq!(
+        reason::<GetTaskRequest>(b"\x00"),
+        "field number out of range"
+    );
+    assert_eq!(
+        reason::<GetTaskRequest>(&[0xff; 11]),
+        "number longer than 64 bits"
+    );
+    assert_eq!(reason::<TaskStatus>(b"\x08\x09"), "unknown TaskState");
+    assert_eq!(reason::<TaskStatus>(b"\x1a\x02\x10\xff"), "unexpected end");
+    assert_eq!(
+        reason::<TaskStatus>(b"\x1a\x06\x10\x80\x94\xeb\xdc\x03"),
+        "time out of range"
+    );
+    assert_eq!(
+        reason::<StreamResponse>(b""),
+        "StreamResponse without a member"
+    );
+}
+
+#[test]
+fn nesting_is_bounded() {
+    let nested = |depth: usize| {
+        // A value holding a list holding a value, and so on, from the inside out.
+        (0..depth).fold(vec![0x08, 0x00], |inner, _| {
+            let mut list = vec![0x0a];
+            length(&mut list, inner.len());
+            list.extend(inner);
+            let mut value = vec![0x32];
+            length(&mut value, list.len());
+            value.extend(list);
+            value
+        })
+    };
+    assert!(Json::decode(&nested(Json::DEPTH_MAX)).is_ok());
+    assert_eq!(
+        reason::<Json>(&nested(Json::DEPTH_MAX + 1)),
+        "value nested too deeply"
+    );
+    assert!(Json::decode(&nested(3_000)).is_err());
+}
+
+fn length(out: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+#[test]
+fn the_odd_one_out_has_its_tenant_last() {
+    let request = ListTaskPushNotificationConfigsRequest {
+        task_id: "t".to_owned(),
+        page_size: 2,
+        page_token: "p".to_owned(),
+        tenant: "n".to_owned(),
+    };
+    assert_eq!(
+        request.encode_to_vec(),
+        b"\x0a\x01t\x10\x02\x1a\x01p\x22\x01n"
+    );
+}
