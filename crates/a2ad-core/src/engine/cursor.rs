@@ -1,0 +1,240 @@
+//! Streams: read the journal after N, then wait for N+1.
+//!
+//! A subscriber has no queue. A slow one costs nothing and loses nothing: it reads on from where
+//! it is, from the shared tail while that reaches back far enough, else from the store.
+
+use std::sync::Arc;
+
+use a2ad_proto::{SubscribeToTaskRequest, TaskState};
+use bytes::Bytes;
+
+use super::hub::{Tailed, Watching};
+use super::read::{check_next, limit_history};
+use super::{Caller, Engine, EngineError, Inner};
+use crate::keys::{Number, TaskKey};
+use crate::task::{Entry, Fold, Shape};
+
+/// How much is read for one batch of frames.
+const BATCH_BYTES: usize = 64 << 10;
+
+/// One frame of a stream.
+#[derive(Clone, Debug)]
+pub struct Frame {
+    /// The number of the entry it shows, or up to which a snapshot reaches.
+    pub number: Number,
+    /// What can be known without parsing.
+    pub shape: Shape,
+    /// The 1.0 ProtoJSON of a `StreamResponse`.
+    pub bytes: Bytes,
+}
+
+/// Where a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EndsAt {
+    /// When the task has ended.
+    Terminal,
+    /// Also when the agent asks the client for input (STREAM-08): the next message brings the
+    /// next stream.
+    InputRequired,
+}
+
+/// A stream in progress.
+#[derive(Debug)]
+pub struct Frames {
+    inner: Arc<Inner>,
+    watching: Watching,
+    after: Number,
+    opening: Option<Frame>,
+    ends_at: EndsAt,
+    ended: bool,
+}
+
+impl Engine {
+    /// SubscribeToTask. With `after`, the stream goes on after that entry, also on a task that has
+    /// ended; without, it opens with the task as it is now.
+    pub async fn subscribe(
+        &self,
+        caller: &Caller,
+        request: SubscribeToTaskRequest,
+        after: Option<Number>,
+    ) -> Result<Frames, EngineError> {
+        request.check()?;
+        let inner = &self.inner;
+        let task = inner.find(caller, &request.id).await?;
+        let watching = inner.hub.watch(task);
+        let head = inner
+            .head(task)
+            .await?
+            .ok_or_else(|| EngineError::not_found(&request.id))?;
+        if let Some(after) = after {
+            if after > head.version {
+                return Err(EngineError::invalid(
+                    "Last-Event-ID",
+                    format!("The task has only {} entries", head.version),
+                ));
+            }
+            return Ok(Frames::after(inner, watching, after, EndsAt::Terminal));
+        }
+        if head.state.is_terminal() {
+            return Err(EngineError::Unsupported(
+                "The task has ended; GetTask shows its result, and Last-Event-ID replays its events"
+                    .to_owned(),
+            ));
+        }
+        let fold = inner.fold(task, None).await?;
+        Ok(Frames::from_fold(
+            inner,
+            watching,
+            fold,
+            None,
+            EndsAt::Terminal,
+        ))
+    }
+}
+
+impl Frames {
+    /// Everything after `after`, without an opening.
+    pub(super) fn after(
+        inner: &Arc<Inner>,
+        watching: Watching,
+        after: Number,
+        ends_at: EndsAt,
+    ) -> Self {
+        Self {
+            inner: Arc::clone(inner),
+            watching,
+            after,
+            opening: None,
+            ends_at,
+            ended: false,
+        }
+    }
+
+    /// The task as folded, then everything after.
+    pub(super) fn from_fold(
+        inner: &Arc<Inner>,
+        watching: Watching,
+        mut fold: Fold,
+        history_length: Option<i32>,
+        ends_at: EndsAt,
+    ) -> Self {
+        limit_history(&mut fold.task, history_length);
+        let state = fold.task.status.state;
+        let mut bytes = b"{\"task\":".to_vec();
+        bytes.extend_from_slice(&a2ad_proto::to_json(&fold.task));
+        bytes.push(b'}');
+        let opening = Frame {
+            number: fold.version,
+            shape: Shape {
+                visible: true,
+                delta: false,
+                extension: false,
+                state: Some(state),
+            },
+            bytes: bytes.into(),
+        };
+        Self {
+            after: fold.version,
+            opening: Some(opening),
+            ended: state.is_terminal(),
+            ..Self::after(inner, watching, fold.version, ends_at)
+        }
+    }
+
+    /// The task that the stream is about.
+    #[must_use]
+    pub fn task(&self) -> TaskKey {
+        self.watching.task
+    }
+
+    /// The next frames: at least one, and whatever else is already there. `None` ends the stream:
+    /// the task has ended, it waits for its client, or the server is stopping (then the caller can
+    /// resume after the last frame). Cancel-safe.
+    pub async fn next(&mut self) -> Option<Result<Vec<Frame>, EngineError>> {
+        if let Some(opening) = self.opening.take() {
+            let mut frames = vec![opening];
+            if !self.ended
+                && let Tailed::Entries(entries) = self.watching.after(self.after, BATCH_BYTES)
+            {
+                self.show(entries, &mut frames);
+            }
+            return Some(Ok(frames));
+        }
+        while !self.ended {
+            let entries = match self.entries().await {
+                Ok(Some(entries)) => entries,
+                Ok(None) => return None,
+                Err(error) => {
+                    self.ended = true;
+                    return Some(Err(error));
+                }
+            };
+            let mut frames = Vec::with_capacity(entries.len());
+            self.show(entries, &mut frames);
+            if !frames.is_empty() {
+                return Some(Ok(frames));
+            }
+        }
+        None
+    }
+
+    /// The entries after the cursor, waiting for one if need be.
+    async fn entries(&self) -> Result<Option<Vec<Entry>>, EngineError> {
+        loop {
+            // Registered before looking, so that no commit falls in between.
+            let changed = self.watching.changed();
+            tokio::pin!(changed);
+            changed.as_mut().enable();
+            match self.watching.after(self.after, BATCH_BYTES) {
+                Tailed::Entries(entries) => return Ok(Some(entries)),
+                Tailed::Nothing => {}
+                Tailed::AskStore => {
+                    let stored = self
+                        .inner
+                        .store
+                        .read(self.watching.task, self.after, BATCH_BYTES)
+                        .await?;
+                    if let Some(first) = stored.first() {
+                        check_next(self.after, first)?;
+                        return Ok(Some(stored));
+                    }
+                    if self.has_ended().await? {
+                        return Ok(None);
+                    }
+                }
+            }
+            tokio::select! {
+                () = changed => {}
+                () = self.inner.life.over.cancelled() => return Ok(None),
+            }
+        }
+    }
+
+    /// A cursor at the end of an ended journal waits for nothing.
+    async fn has_ended(&self) -> Result<bool, EngineError> {
+        let head = self.inner.head(self.watching.task).await?;
+        Ok(head.is_none_or(|head| head.state.is_terminal() && head.version <= self.after))
+    }
+
+    /// Moves the cursor over `entries` and turns the visible ones into frames.
+    fn show(&mut self, entries: Vec<Entry>, frames: &mut Vec<Frame>) {
+        for entry in entries {
+            if self.ended || entry.number <= self.after {
+                continue;
+            }
+            self.after = entry.number;
+            self.ended = match entry.shape.state {
+                Some(TaskState::InputRequired) => self.ends_at == EndsAt::InputRequired,
+                Some(state) => state.is_terminal(),
+                None => false,
+            };
+            if entry.shape.visible {
+                frames.push(Frame {
+                    number: entry.number,
+                    shape: entry.shape,
+                    bytes: entry.bytes,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! What goes on in the background: taking up ready turns, recovering what a dead process left,
+//! and keeping house.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2ad_proto::{Part, Timestamp};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::cancel::NotDone;
+use super::draft::backoff_millis;
+use super::run::{Begin, Lease};
+use super::{EngineError, Inner};
+use crate::agent::{AgentPolicy, OnRestart, agent_message};
+use crate::keys::TurnRef;
+use crate::store::{Claimed, Claims};
+use crate::task::{Broken, Command, RetryRule};
+
+/// How many turns one claim takes for one agent.
+const CLAIM_MAX: usize = 64;
+/// How many tasks one step of recovery or housekeeping takes.
+const STEP: u32 = 256;
+/// How long to wait after the store refused.
+const PAUSE: Duration = Duration::from_millis(500);
+/// How often gauges are brought up to date.
+const GAUGES_EVERY: Duration = Duration::from_secs(5);
+
+/// Leases ready turns whenever there are some and slots are free.
+pub(super) async fn claim_turns(inner: Arc<Inner>) {
+    let mut next_due: Option<Timestamp> = None;
+    loop {
+        let due = async {
+            match next_due {
+                Some(due) => {
+                    let wait = due.as_millis().saturating_sub(inner.now().as_millis());
+                    let wait = u64::try_from(wait).unwrap_or(0).max(1);
+                    tokio::time::sleep(Duration::from_millis(wait)).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = inner.life.closing.cancelled() => return,
+            () = inner.hub.work() => {}
+            () = due => {}
+        }
+        inner.hub.work_taken_up();
+        match claim_once(&inner).await {
+            Ok(Some(due)) => next_due = Some(due),
+            Ok(None) => next_due = None,
+            Err(error) => {
+                tracing::warn!(%error, "ready turns could not be claimed");
+                tokio::time::sleep(PAUSE).await;
+                inner.hub.announce_work();
+            }
+        }
+    }
+}
+
+async fn claim_once(inner: &Arc<Inner>) -> Result<Option<Timestamp>, EngineError> {
+    let mut slots: Vec<(_, Vec<OwnedSemaphorePermit>)> = Vec::new();
+    let mut full = false;
+    for (id, served) in &inner.agents {
+        let mut permits = Vec::new();
+        while permits.len() < CLAIM_MAX
+            && let Ok(permit) = Arc::clone(&served.slots).try_acquire_owned()
+        {
+            permits.push(permit);
+        }
+        full |= permits.is_empty();
+        if !permits.is_empty() {
+            slots.push((id.clone(), permits));
+        }
+    }
+    let wanted = slots
+        .iter()
+        .map(|(id, permits)| (id.clone(), u32::try_from(permits.len()).unwrap_or(0)))
+        .collect();
+    let Claims { turns, next_due } = inner.store.claim(inner.holder, wanted).await?;
+    for Claimed {
+        turn,
+        agent,
+        attempt,
+    } in turns
+    {
+        // The claim changed the turn past the hub.
+        inner.hub.forget(turn.task);
+        let slot = slots
+            .iter_mut()
+            .find(|(id, _)| *id == agent)
+            .and_then(|(_, permits)| permits.pop());
+        let Some(slot) = slot else { continue };
+        let lease = Lease {
+            turn,
+            agent,
+            attempt,
+        };
+        inner.spawn_turn(lease, slot, Begin::Cold);
+    }
+    // Where every slot was used there may be more to do: look again when a slot is free.
+    let used_up: Vec<_> = slots
+        .iter()
+        .filter(|(_, permits)| permits.is_empty())
+        .map(|(id, _)| id.clone())
+        .collect();
+    full |= !used_up.is_empty();
+    drop(slots);
+    if full {
+        inner.hub.leave_work();
+        let free = |id| inner.agents.get(id).map(|it| it.slots.available_permits());
+        if used_up.iter().any(|id| free(id) > Some(0)) {
+            inner.hub.announce_work();
+        }
+    }
+    Ok(next_due)
+}
+
+/// Takes over the turns of holders that are gone: each is tried again or fails, as its agent's
+/// owner chose.
+pub(super) async fn recover(inner: Arc<Inner>) {
+    let mut recovered: u64 = 0;
+    loop {
+        if inner.life.closing.is_cancelled() {
+            return;
+        }
+        let orphans = match inner.store.orphans(STEP).await {
+            Ok(orphans) => orphans,
+            Err(error) => {
+                tracing::warn!(%error, "turns of an earlier run could not be read");
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            }
+        };
+        if orphans.is_empty() {
+            break;
+        }
+        for orphan in orphans {
+            match take_over(&inner, &orphan).await {
+                Ok(()) => recovered += 1,
+                Err(error) => {
+                    tracing::warn!(task = orphan.turn.task.0, %error, "a turn of an earlier run could not be taken over");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        }
+    }
+    if recovered > 0 {
+        tracing::info!(turns = recovered, "took over turns of an earlier run");
+    }
+}
+
+async fn take_over(inner: &Arc<Inner>, orphan: &Claimed) -> Result<(), EngineError> {
+    let TurnRef { task, number } = orphan.turn;
+    // An agent that is not configured any more keeps its turns for the day it comes back.
+    let fallback = AgentPolicy::default();
+    let policy = inner
+        .agents
+        .get(&orphan.agent)
+        .map_or(&fallback, |served| &served.policy);
+    let Some(head) = inner.store.head(task).await? else {
+        return Ok(());
+    };
+    let tries = head.turn(number).map_or(0, |turn| turn.tries());
+    let retry = match policy.on_restart {
+        OnRestart::Fail => None,
+        OnRestart::Requeue => {
+            // The first cut is most often nobody's fault; only repeated ones are made to wait.
+            let wait = match tries {
+                0 | 1 => 0,
+                tries => backoff_millis(
+                    tries - 1,
+                    policy.backoff,
+                    policy.backoff_max,
+                    &inner.surroundings.random,
+                ),
+            };
+            Some(RetryRule {
+                tries_max: policy.tries_max,
+                due: Timestamp::from_millis(inner.now().as_millis().saturating_add(wait)),
+            })
+        }
+    };
+    let text = "The server was restarted while the agent was working on this";
+    let failure = agent_message(
+        &inner.surroundings,
+        &head.identity.id,
+        &head.identity.context_id,
+        vec![Part::text(text)],
+    );
+    let command = Command::Break {
+        turn: number,
+        attempt: orphan.attempt,
+        reason: Broken::Lost,
+        retry,
+        failure: failure.unwrap_or_default(),
+    };
+    match inner.control(task, &command).await {
+        // Refused: it was taken over, canceled or ended meanwhile.
+        Ok(_) | Err(NotDone::Refused | NotDone::Gone) => Ok(()),
+        Err(NotDone::Failed(error)) => Err(error),
+    }
+}
+
+/// Ends tasks that nobody answered, deletes old ones, and keeps the gauges true.
+pub(super) async fn keep_house(inner: Arc<Inner>) {
+    let mut sweep = tokio::time::interval(inner.retention.every.max(Duration::from_millis(10)));
+    let mut gauges = tokio::time::interval(GAUGES_EVERY);
+    sweep.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    gauges.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            () = inner.life.closing.cancelled() => return,
+            _ = sweep.tick() => {
+                if let Err(error) = sweep_once(&inner).await {
+                    tracing::warn!(%error, "old tasks could not be removed");
+                }
+            }
+            _ = gauges.tick() => observe(&inner).await,
+        }
+    }
+}
+
+async fn sweep_once(inner: &Arc<Inner>) -> Result<(), EngineError> {
+    let ago = |age: Duration| {
+        let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        Timestamp::from_millis(inner.now().as_millis().saturating_sub(age))
+    };
+    while !inner.life.closing.is_cancelled() {
+        let idle = inner
+            .store
+            .idle(ago(inner.retention.interrupted), STEP)
+            .await?;
+        let mut expired = 0;
+        for task in &idle {
+            let Some(head) = inner.store.head(*task).await? else {
+                continue;
+            };
+            let text = "The task expired: it waited too long for an answer";
+            let message = agent_message(
+                &inner.surroundings,
+                &head.identity.id,
+                &head.identity.context_id,
+                vec![Part::text(text)],
+            );
+            let command = Command::Expire {
+                message: message.unwrap_or_default(),
+            };
+            match inner.control(*task, &command).await {
+                Ok(_) => expired += 1,
+                Err(NotDone::Refused | NotDone::Gone) => {}
+                Err(NotDone::Failed(error)) => return Err(error),
+            }
+        }
+        if expired == 0 {
+            break;
+        }
+    }
+    while !inner.life.closing.is_cancelled() {
+        let gone = inner
+            .store
+            .purge(ago(inner.retention.terminal), STEP)
+            .await?;
+        for task in &gone {
+            inner.hub.forget_all_of(*task);
+        }
+        if gone.is_empty() {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+#[expect(
+    clippy::cast_precision_loss,
+    reason = "gauges are floats; counts stay far below 2^53"
+)]
+async fn observe(inner: &Arc<Inner>) {
+    let Ok(stats) = inner.store.stats().await else {
+        return;
+    };
+    let [waiting, ready, leased] = stats.turns;
+    metrics::gauge!(super::run::TURNS, "state" => "waiting").set(waiting as f64);
+    metrics::gauge!(super::run::TURNS, "state" => "ready").set(ready as f64);
+    metrics::gauge!(super::run::TURNS, "state" => "leased").set(leased as f64);
+    metrics::gauge!(super::run::TURNS, "state" => "dead").set(stats.dead as f64);
+}

@@ -1,0 +1,115 @@
+//! Recognising a request that was sent again.
+
+use a2ad_proto::{Message, Metadata};
+use sha2::{Digest, Sha256};
+
+use super::Caller;
+use crate::agent::Idempotency;
+use crate::keys::{PublicIds, first_16};
+
+/// What names a request, and what it says.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fingerprint {
+    pub(super) key: [u8; 16],
+    pub(super) body: [u8; 16],
+}
+
+/// The fingerprint of a message as the client sent it, if it can be recognised at all.
+///
+/// People type `"messageId": "1"` and use it again, so only ids that are unique by their making
+/// count, unless the agent's owner says otherwise or the caller names the request itself.
+pub(super) fn fingerprint(
+    ids: &PublicIds,
+    caller: &Caller,
+    rule: Idempotency,
+    message: &Message,
+    metadata: Option<&Metadata>,
+) -> Option<Fingerprint> {
+    let (kind, name): (&[u8], &str) = match &caller.idempotency_key {
+        Some(key) => (b"key", key),
+        None if rule == Idempotency::Always || is_unique(&message.message_id) => {
+            (b"message", &message.message_id)
+        }
+        None => return None,
+    };
+    let scope = &caller.scope;
+    let key = ids.tag(&[
+        b"once",
+        scope.owner.as_str().as_bytes(),
+        scope.agent.as_str().as_bytes(),
+        kind,
+        name.as_bytes(),
+    ]);
+    let mut body = Sha256::new();
+    if caller.idempotency_key.is_some() {
+        // The caller names the request; its library may mint a new message id for every try.
+        let unnamed = Message {
+            message_id: String::new(),
+            ..message.clone()
+        };
+        body.update(canonical(&unnamed));
+    } else {
+        body.update(canonical(message));
+    }
+    body.update([0]);
+    if let Some(metadata) = metadata {
+        body.update(canonical(metadata));
+    }
+    Some(Fingerprint {
+        key,
+        body: first_16(&body.finalize()),
+    })
+}
+
+/// The same bytes for the same content, however its members were ordered.
+fn canonical(value: &impl serde::Serialize) -> Vec<u8> {
+    // A `Value` keeps its members sorted; numbers beyond a double are told apart no further.
+    let sorted = serde_json::to_value(value).unwrap_or_default();
+    a2ad_proto::to_json(&sorted)
+}
+
+fn is_unique(id: &str) -> bool {
+    is_uuid(id) || is_ulid(id)
+}
+
+fn is_uuid(id: &str) -> bool {
+    id.len() == 36
+        && id.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+fn is_ulid(id: &str) -> bool {
+    id.len() == 26
+        && id.as_bytes()[0] <= b'7'
+        && id.bytes().all(|byte| match byte.to_ascii_uppercase() {
+            b'I' | b'L' | b'O' | b'U' => false,
+            byte => byte.is_ascii_digit() || byte.is_ascii_uppercase(),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn send_17_only_uuids_and_ulids_are_unique_by_their_making() {
+        for id in [
+            "0198a5b2-7c1e-7f3a-9d2e-3b1f5c7a9e10",
+            "F47AC10B-58CC-4372-A567-0E02B2C3D479",
+            "01ARZ3NDEKTSV4RRFFQ69G5FAV",
+        ] {
+            assert!(is_unique(id), "{id}");
+        }
+        for id in [
+            "1",
+            "",
+            "msg-1",
+            "81ARZ3NDEKTSV4RRFFQ69G5FAV",
+            "f47ac10b58cc4372a5670e02b2c3d479",
+        ] {
+            assert!(!is_unique(id), "{id}");
+        }
+    }
+}

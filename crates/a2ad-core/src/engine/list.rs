@@ -1,0 +1,173 @@
+//! ListTasks: a page, in order, with a token for the next one.
+
+use a2ad_proto::{ContextId, ListTasksRequest, Task, TaskState};
+use bytes::Bytes;
+
+use super::read::limit_history;
+use super::{Caller, Engine, EngineError, Inner};
+use crate::keys::TaskKey;
+use crate::store::{ListFilter, ListPlace, Listed};
+
+/// How many tasks a page has if the caller does not say.
+const PAGE_SIZE: i32 = 50;
+
+impl Engine {
+    /// ListTasks. Answers a `ListTasksResponse` as JSON.
+    pub async fn list(
+        &self,
+        caller: &Caller,
+        request: ListTasksRequest,
+    ) -> Result<Bytes, EngineError> {
+        request.check()?;
+        let inner = &self.inner;
+        let page_size = request.page_size.unwrap_or(PAGE_SIZE);
+        let filter = ListFilter {
+            context_id: parse_context(&request.context_id)?,
+            state: (request.status != TaskState::Unspecified).then_some(request.status),
+            status_at_least: request
+                .status_timestamp_after
+                .map(a2ad_proto::Timestamp::as_millis_ceil),
+        };
+        let after = match request.page_token.as_str() {
+            "" => None,
+            token => Some(
+                inner
+                    .read_token(caller, &filter, token)
+                    .ok_or_else(|| EngineError::invalid("pageToken", "Invalid page token"))?,
+            ),
+        };
+        let artifacts = request.include_artifacts.unwrap_or(false);
+        let page = inner
+            .store
+            .list(
+                &caller.scope,
+                &filter,
+                after,
+                usize::try_from(page_size).unwrap_or(0),
+                artifacts,
+            )
+            .await?;
+
+        let mut json = Vec::with_capacity(1024 * page.tasks.len() + 128);
+        json.extend_from_slice(b"{\"tasks\":[");
+        for (at, listed) in page.tasks.iter().enumerate() {
+            if at > 0 {
+                json.push(b',');
+            }
+            inner
+                .write_listed(&mut json, listed, request.history_length, artifacts)
+                .await?;
+        }
+        let token = match page.tasks.last() {
+            Some(last) if page.more => inner.write_token(caller, &filter, last.place),
+            Some(_) | None => String::new(),
+        };
+        let total = i32::try_from(page.total).unwrap_or(i32::MAX);
+        json.extend_from_slice(
+            format!(
+                "],\"nextPageToken\":\"{token}\",\"pageSize\":{page_size},\"totalSize\":{total}}}"
+            )
+            .as_bytes(),
+        );
+        Ok(json.into())
+    }
+}
+
+fn parse_context(id: &str) -> Result<Option<ContextId>, EngineError> {
+    if id.is_empty() {
+        return Ok(None);
+    }
+    id.parse()
+        .map(Some)
+        .map_err(|error: a2ad_proto::IdError| EngineError::invalid("contextId", error.to_string()))
+}
+
+impl Inner {
+    /// Writes one task of a list. `artifacts` is absent unless asked for, and present, even if
+    /// empty, when it was (LIST-05).
+    async fn write_listed(
+        &self,
+        json: &mut Vec<u8>,
+        listed: &Listed,
+        history_length: Option<i32>,
+        artifacts: bool,
+    ) -> Result<(), EngineError> {
+        let frozen = listed
+            .snapshot
+            .as_ref()
+            .filter(|frozen| frozen.version == listed.version);
+        let frozen = match frozen {
+            Some(frozen) => frozen.clone(),
+            None => self.fold(listed.place.key, None).await?.snapshot(),
+        };
+        let body = if history_length.is_some() {
+            let mut task: Task = serde_json::from_slice(&frozen.body)
+                .map_err(|error| EngineError::Internal(Box::new(error)))?;
+            limit_history(&mut task, history_length);
+            a2ad_proto::to_json(&task).into()
+        } else {
+            frozen.body
+        };
+        if artifacts {
+            json.extend_from_slice(body.strip_suffix(b"}").unwrap_or(&body));
+            json.extend_from_slice(b",\"artifacts\":");
+            json.extend_from_slice(&frozen.artifacts);
+            json.push(b'}');
+        } else {
+            json.extend_from_slice(&body);
+        }
+        Ok(())
+    }
+
+    /// A token that stands for a place in this caller's list with this filter, and for no other.
+    fn write_token(&self, caller: &Caller, filter: &ListFilter, place: ListPlace) -> String {
+        let tag = self.token_tag(caller, filter, place);
+        let mut token = String::with_capacity(64);
+        for byte in place
+            .status_at
+            .to_be_bytes()
+            .into_iter()
+            .chain(place.key.0.to_be_bytes())
+            .chain(tag)
+        {
+            token.push_str(&format!("{byte:02x}"));
+        }
+        token
+    }
+
+    fn read_token(&self, caller: &Caller, filter: &ListFilter, token: &str) -> Option<ListPlace> {
+        if token.len() != 64 || !token.is_ascii() {
+            return None;
+        }
+        let mut bytes = [0; 32];
+        for (at, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(token.get(2 * at..2 * at + 2)?, 16).ok()?;
+        }
+        let place = ListPlace {
+            status_at: i64::from_be_bytes(bytes[..8].try_into().ok()?),
+            key: TaskKey(i64::from_be_bytes(bytes[8..16].try_into().ok()?)),
+        };
+        (self.token_tag(caller, filter, place) == bytes[16..]).then_some(place)
+    }
+
+    fn token_tag(&self, caller: &Caller, filter: &ListFilter, place: ListPlace) -> [u8; 16] {
+        let ListFilter {
+            context_id,
+            state,
+            status_at_least,
+        } = filter;
+        let context = context_id.as_ref().map_or("", |id| id.as_str());
+        let state = state.map_or(0, |state| state as u8);
+        let since = status_at_least.unwrap_or(i64::MIN);
+        self.store.public_ids().tag(&[
+            b"page",
+            caller.scope.owner.as_str().as_bytes(),
+            caller.scope.agent.as_str().as_bytes(),
+            context.as_bytes(),
+            &[state],
+            &since.to_le_bytes(),
+            &place.status_at.to_le_bytes(),
+            &place.key.0.to_le_bytes(),
+        ])
+    }
+}

@@ -1,0 +1,287 @@
+//! The engine: accepts messages, runs turns, answers questions about tasks.
+//!
+//! Every operation is the same few steps: find the task in the caller's scope, take its head,
+//! [`decide`](crate::task::decide), commit under the version decided on, and again from the start
+//! if somebody was faster. What agents say comes back the same way. There is no second door.
+
+mod accept;
+mod cache;
+mod cancel;
+mod cursor;
+mod dispatch;
+mod draft;
+mod error;
+mod hub;
+mod idempotency;
+mod list;
+mod read;
+mod run;
+mod speak;
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use a2ad_proto::{AgentId, Timestamp};
+use tokio::sync::Semaphore;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::agent::{Agent, AgentPolicy};
+use crate::clock::Surroundings;
+use crate::keys::{HolderId, Scope, TaskKey, TurnRef};
+use crate::store::{Store, StoreError};
+
+pub use cursor::{Frame, Frames};
+pub use error::EngineError;
+pub use hub::Hub;
+pub use run::describe_metrics;
+
+/// Who asks, for which agent, and what came with the request.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// Whose tasks, with which agent.
+    pub scope: Scope,
+    /// The caller's own name for the request (`Idempotency-Key`), if given.
+    pub idempotency_key: Option<String>,
+}
+
+/// An agent to serve.
+#[derive(Clone, Debug)]
+pub struct AgentSpec {
+    /// Its id.
+    pub id: AgentId,
+    /// How it runs.
+    pub agent: Arc<dyn Agent>,
+    /// Its limits and rules.
+    pub policy: AgentPolicy,
+}
+
+/// How long tasks are kept.
+#[derive(Clone, Debug)]
+pub struct Retention {
+    /// Ended tasks are deleted after this long.
+    pub terminal: Duration,
+    /// Tasks that wait for their client are ended after this long.
+    pub interrupted: Duration,
+    /// How often to look.
+    pub every: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        const DAY: u64 = 24 * 3600;
+        Self {
+            terminal: Duration::from_secs(30 * DAY),
+            interrupted: Duration::from_secs(7 * DAY),
+            every: Duration::from_secs(60),
+        }
+    }
+}
+
+/// How the engine behaves.
+#[derive(Clone, Debug)]
+pub struct EngineOptions {
+    /// The agents to serve.
+    pub agents: Vec<AgentSpec>,
+    /// How long tasks are kept.
+    pub retention: Retention,
+    /// How long CancelTask waits for the agent to stop before it answers.
+    pub cancel_wait: Duration,
+    /// Time and randomness.
+    pub surroundings: Surroundings,
+}
+
+impl EngineOptions {
+    /// The defaults, for these agents.
+    #[must_use]
+    pub fn new(agents: Vec<AgentSpec>) -> Self {
+        Self {
+            agents,
+            retention: Retention::default(),
+            cancel_wait: Duration::from_secs(5),
+            surroundings: Surroundings::default(),
+        }
+    }
+}
+
+/// A cheap handle to the engine.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    store: Arc<dyn Store>,
+    hub: Arc<Hub>,
+    holder: HolderId,
+    agents: HashMap<AgentId, Arc<Served>>,
+    surroundings: Surroundings,
+    retention: Retention,
+    cancel_wait: Duration,
+    keys: Mutex<Range<i64>>,
+    /// Turns that run here, each with the token that tells it to stop.
+    running: Mutex<HashMap<TurnRef, CancellationToken>>,
+    turns: TaskTracker,
+    background: TaskTracker,
+    /// When the store was last asked whether it can be written, and what it said.
+    checked: Mutex<Option<(Instant, Result<(), StoreError>)>>,
+    life: Life,
+}
+
+/// The two steps of stopping.
+#[derive(Debug, Default)]
+struct Life {
+    /// Take no new work; what runs may finish.
+    closing: CancellationToken,
+    /// Hand back what runs; end streams and waits.
+    over: CancellationToken,
+}
+
+#[derive(Debug)]
+struct Served {
+    agent: Arc<dyn Agent>,
+    policy: AgentPolicy,
+    /// One permit per turn that may run at once.
+    slots: Arc<Semaphore>,
+}
+
+/// How many keys to set aside at a time.
+const KEYS_BLOCK: u32 = 256;
+/// How long an answer about the store's health serves.
+const CHECK_AGAIN: Duration = Duration::from_secs(1);
+/// How often a decision is made again because somebody else was faster.
+const CONFLICTS_MAX: u32 = 64;
+
+impl Engine {
+    /// Starts the engine on `store`, which must tell `hub` of its commits. Takes up what an
+    /// earlier run left behind.
+    pub async fn start(
+        options: EngineOptions,
+        store: Arc<dyn Store>,
+        hub: Arc<Hub>,
+    ) -> Result<Self, StoreError> {
+        let holder = store.open_holder().await?;
+        let agents = options
+            .agents
+            .into_iter()
+            .map(|spec| {
+                let slots = Arc::new(Semaphore::new(spec.policy.running_max as usize));
+                let served = Served {
+                    agent: spec.agent,
+                    policy: spec.policy,
+                    slots,
+                };
+                (spec.id, Arc::new(served))
+            })
+            .collect();
+        let inner = Arc::new(Inner {
+            store,
+            hub,
+            holder,
+            agents,
+            surroundings: options.surroundings,
+            retention: options.retention,
+            cancel_wait: options.cancel_wait,
+            keys: Mutex::new(0..0),
+            running: Mutex::default(),
+            turns: TaskTracker::new(),
+            background: TaskTracker::new(),
+            checked: Mutex::default(),
+            life: Life::default(),
+        });
+        inner
+            .background
+            .spawn(dispatch::recover(Arc::clone(&inner)));
+        inner
+            .background
+            .spawn(dispatch::claim_turns(Arc::clone(&inner)));
+        inner
+            .background
+            .spawn(dispatch::keep_house(Arc::clone(&inner)));
+        Ok(Self { inner })
+    }
+
+    /// Whether the engine takes work: it is not stopping, and the store can be written.
+    pub async fn ready(&self) -> Result<(), EngineError> {
+        let inner = &self.inner;
+        inner.refuse_if_closing()?;
+        // Anybody may ask, and asking costs a write; so one answer serves for a moment.
+        let recent = lock(&inner.checked).clone();
+        if let Some((at, answer)) = recent
+            && at.elapsed() < CHECK_AGAIN
+        {
+            return Ok(answer?);
+        }
+        let answer = inner.store.check().await;
+        *lock(&inner.checked) = Some((Instant::now(), answer.clone()));
+        Ok(answer?)
+    }
+
+    /// Resolves with the reason when the store has stopped for good; the process should end then.
+    pub async fn stopped(&self) -> Arc<str> {
+        self.inner.hub.store_stopped().await
+    }
+
+    /// Stops: takes no more work, lets what runs finish for as long as `patience`, then hands the
+    /// rest back, ends streams after a whole frame and answers blocked sends with the task as it
+    /// is. Done when nothing of the engine runs any more.
+    pub async fn drain(&self, patience: Duration) {
+        let inner = &self.inner;
+        inner.life.closing.cancel();
+        inner.turns.close();
+        if tokio::time::timeout(patience, inner.turns.wait())
+            .await
+            .is_err()
+        {
+            let turns = inner.turns.len();
+            tracing::info!(turns, "handing back the turns that still run");
+        }
+        inner.life.over.cancel();
+        inner.turns.wait().await;
+        inner.background.close();
+        inner.background.wait().await;
+    }
+}
+
+impl Inner {
+    fn now(&self) -> Timestamp {
+        self.surroundings.clock.now()
+    }
+
+    fn refuse_if_closing(&self) -> Result<(), EngineError> {
+        if self.life.closing.is_cancelled() {
+            return Err(EngineError::Unavailable(None));
+        }
+        Ok(())
+    }
+
+    fn served(&self, agent: &AgentId) -> Result<&Arc<Served>, EngineError> {
+        self.agents
+            .get(agent)
+            .ok_or_else(|| EngineError::Unsupported(format!("There is no agent {agent} here")))
+    }
+
+    async fn new_key(&self) -> Result<TaskKey, EngineError> {
+        loop {
+            if let Some(key) = lock(&self.keys).next() {
+                return Ok(TaskKey(key));
+            }
+            let block = self.store.allot(KEYS_BLOCK).await?;
+            let mut keys = lock(&self.keys);
+            // Somebody else may have brought a block meanwhile; keys need not be used up.
+            if keys.is_empty() {
+                *keys = block;
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}

@@ -1,0 +1,545 @@
+//! Running a turn: polls the agent, writes down what it says, and ends the turn with its outcome.
+//!
+//! One commit of a turn is in flight at a time. What the agent says meanwhile gathers, text runs
+//! together, and goes out with the next commit; so a fast agent costs few commits, a slow one is
+//! written word by word, and nobody sets a timer.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2ad_proto::{AgentId, Message, Metadata, Part, Timestamp};
+use futures_util::FutureExt as _;
+use futures_util::future::{BoxFuture, poll_immediate};
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
+
+use super::draft::{Draft, Terms};
+use super::speak::Voice;
+use super::{EngineError, Inner, Served, lock};
+use crate::agent::{AgentError, Ending, Say, Turn, TurnShared, agent_message};
+use crate::keys::{Attempt, Number, TurnRef};
+use crate::store::{Applied, Change, ChangeError, StoreError};
+use crate::task::{Broken, Command, Fold, Head, Hidden, Identity, Record};
+
+/// Open turns by state, and dead ones.
+pub(super) const TURNS: &str = "a2ad_turns";
+/// Tasks that were accepted.
+pub(super) const TASKS_BEGUN: &str = "a2ad_tasks_begun_total";
+/// Tasks that ended, by state.
+const TASKS_ENDED: &str = "a2ad_tasks_ended_total";
+/// Attempts that ended without an outcome, by reason.
+pub(super) const ATTEMPTS_BROKEN: &str = "a2ad_attempts_broken_total";
+
+/// How much an agent may say ahead of what is written; beyond, it waits.
+const SAY_AHEAD: usize = 256;
+/// A snapshot is not worth writing for less than this much new journal.
+const SNAPSHOT_BYTES_MIN: u64 = 64 << 10;
+/// How long to wait before trying again to write what the store refused.
+const STORE_PAUSE: Duration = Duration::from_millis(200);
+
+/// Describes the engine's metrics to whoever records them.
+pub fn describe_metrics() {
+    metrics::describe_gauge!(TURNS, "Open turns by state, and dead ones");
+    metrics::describe_counter!(TASKS_BEGUN, "Tasks that were accepted");
+    metrics::describe_counter!(TASKS_ENDED, "Tasks that ended, by state");
+    metrics::describe_counter!(
+        ATTEMPTS_BROKEN,
+        "Attempts that ended without an outcome, by reason"
+    );
+}
+
+/// Counts a task that has just ended.
+pub(super) fn count_end(head: &Head) {
+    if head.state.is_terminal() {
+        metrics::counter!(TASKS_ENDED, "state" => head.state.as_str()).increment(1);
+    }
+}
+
+/// A turn that this process holds.
+#[derive(Clone, Debug)]
+pub(super) struct Lease {
+    pub(super) turn: TurnRef,
+    pub(super) agent: AgentId,
+    pub(super) attempt: Attempt,
+}
+
+/// What an agent is asked, and what came with it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Asked {
+    pub(super) message: Message,
+    pub(super) metadata: Option<Metadata>,
+    pub(super) accepted_output_modes: Vec<String>,
+    /// The task's messages before it.
+    pub(super) history: Vec<Message>,
+}
+
+/// How the agent's part ended.
+pub(super) enum Ended {
+    /// With a result, or an error of its own.
+    Returned(Result<Ending, AgentError>),
+    Panicked,
+    /// It did not stop in time after a cancel.
+    CanceledNow,
+    DeadlinePassed,
+    /// The server stops.
+    HandedBack,
+}
+
+/// An agent at work on a turn.
+pub(super) struct Live {
+    work: BoxFuture<'static, std::thread::Result<Result<Ending, AgentError>>>,
+    said: mpsc::Receiver<Say>,
+    stop: CancellationToken,
+    deadline: Option<Instant>,
+    /// Set once the work has returned, panicked or is not waited for any longer.
+    ended: Option<Ended>,
+}
+
+impl Live {
+    /// Sets the agent to work. Nothing happens before the first poll.
+    pub(super) fn begin(
+        inner: &Inner,
+        served: &Served,
+        lease: &Lease,
+        identity: &Identity,
+        asked: Asked,
+    ) -> Self {
+        let (say, said) = mpsc::channel(SAY_AHEAD);
+        let stop = CancellationToken::new();
+        let limit = served.policy.deadline;
+        let turn = Turn {
+            shared: Arc::new(TurnShared {
+                task_id: identity.id.clone(),
+                context_id: identity.context_id.clone(),
+                context_key: context_key(inner, identity),
+                agent: lease.agent.clone(),
+                owner: identity.scope.owner.clone(),
+                attempt: lease.attempt,
+                message: asked.message,
+                metadata: asked.metadata,
+                accepted_output_modes: asked.accepted_output_modes,
+                history: asked.history,
+                deadline: limit.map(|limit| {
+                    let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
+                    Timestamp::from_millis(inner.now().as_millis().saturating_add(limit))
+                }),
+                say,
+                stop: stop.clone(),
+            }),
+        };
+        let agent = Arc::clone(&served.agent);
+        let work = AssertUnwindSafe(async move { agent.run(turn).await }).catch_unwind();
+        Self {
+            work: work.boxed(),
+            said,
+            stop,
+            deadline: limit.and_then(|limit| Instant::now().checked_add(limit)),
+            ended: None,
+        }
+    }
+
+    /// Polls the agent once, if it is still at work.
+    pub(super) async fn poll_once(&mut self) {
+        if self.ended.is_none()
+            && let Some(result) = poll_immediate(&mut self.work).await
+        {
+            self.ended = Some(Ended::from_work(result));
+        }
+    }
+
+    /// What the agent said, if it has already said everything and returned in good order.
+    pub(super) fn take_whole(&mut self) -> Option<(Vec<Say>, Ended)> {
+        if !matches!(self.ended, Some(Ended::Returned(Ok(_)))) {
+            return None;
+        }
+        let mut says = Vec::new();
+        while let Ok(say) = self.said.try_recv() {
+            says.push(say);
+        }
+        Some((says, self.ended.take()?))
+    }
+}
+
+/// What is known of a turn that is about to run.
+pub(super) enum Begin {
+    /// Nothing yet.
+    Cold,
+    /// The agent is at work.
+    Warm(Box<Warm>),
+}
+
+/// An agent at work, and the task it works on.
+pub(super) struct Warm {
+    pub(super) head: Arc<Head>,
+    pub(super) fold: Fold,
+    pub(super) live: Live,
+}
+
+impl Inner {
+    /// Runs a leased turn in the background.
+    pub(super) fn spawn_turn(
+        self: &Arc<Self>,
+        lease: Lease,
+        slot: OwnedSemaphorePermit,
+        begin: Begin,
+    ) {
+        let span = tracing::info_span!(
+            "turn",
+            task = lease.turn.task.0,
+            turn = lease.turn.number.0,
+            attempt = lease.attempt.0,
+            agent = %lease.agent
+        );
+        let inner = Arc::clone(self);
+        let work = async move {
+            let turn = lease.turn;
+            if let Err(error) = run_turn(&inner, lease.clone(), begin).await {
+                tracing::error!(
+                    error = &error as &dyn std::error::Error,
+                    "a turn was given up"
+                );
+                inner.give_up(&lease, &error).await;
+            }
+            lock(&inner.running).remove(&turn);
+            drop(slot);
+            inner.hub.announce_slot();
+        };
+        self.turns.spawn(work.instrument(span));
+    }
+}
+
+impl Inner {
+    /// Fails the task of a turn that cannot be run, for example because its journal is damaged.
+    /// While the store is away the turn stays ours and is taken over at the next start.
+    async fn give_up(&self, lease: &Lease, error: &EngineError) {
+        if matches!(error, EngineError::Unavailable(_)) {
+            return;
+        }
+        let Ok(Some(head)) = self.store.head(lease.turn.task).await else {
+            return;
+        };
+        let failure = agent_message(
+            &self.surroundings,
+            &head.identity.id,
+            &head.identity.context_id,
+            vec![Part::text("The server could not run this task")],
+        );
+        let command = Command::Break {
+            turn: lease.turn.number,
+            attempt: lease.attempt,
+            reason: Broken::Failed,
+            retry: None,
+            failure: failure.unwrap_or_default(),
+        };
+        if self.control(lease.turn.task, &command).await.is_err() {
+            tracing::error!("the turn's task could not be failed either");
+        }
+    }
+}
+
+async fn run_turn(inner: &Arc<Inner>, lease: Lease, begin: Begin) -> Result<(), EngineError> {
+    let served = inner.served(&lease.agent)?;
+    let (head, fold, live) = match begin {
+        Begin::Warm(warm) => (warm.head, warm.fold, warm.live),
+        Begin::Cold => {
+            let (head, fold) = load(inner, &lease).await?;
+            let asked = what_was_asked(inner, &lease, &fold).await?;
+            let live = Live::begin(inner, served, &lease, &head.identity, asked);
+            (head, fold, live)
+        }
+    };
+    // From here on a cancel finds the turn; one that came before shows in the head or, at the
+    // first commit, as a conflict.
+    lock(&inner.running).insert(lease.turn, live.stop.clone());
+    if head.cancel_requested {
+        live.stop.cancel();
+    }
+    Runner {
+        voice: Voice {
+            inner: Arc::clone(inner),
+            served: Arc::clone(served),
+            identity: Arc::clone(&head.identity),
+            lease,
+            started: false,
+            text_begun: false,
+        },
+        stop: live.stop.clone(),
+        frozen: Frozen::before(&head),
+        head,
+        fold: Some(fold),
+    }
+    .run(live)
+    .await
+}
+
+/// The task of a lease, fresh from the store.
+async fn load(inner: &Arc<Inner>, lease: &Lease) -> Result<(Arc<Head>, Fold), EngineError> {
+    let head = inner
+        .store
+        .head(lease.turn.task)
+        .await?
+        .ok_or_else(|| EngineError::not_found(""))?;
+    let fold = inner.fold(lease.turn.task, Some(head.version)).await?;
+    if fold.version != head.version {
+        return Err(EngineError::Internal(
+            "the journal is shorter than its head says".into(),
+        ));
+    }
+    Ok((head, fold))
+}
+
+/// Finds a turn's message, what came with it, and what was said before it.
+async fn what_was_asked(
+    inner: &Arc<Inner>,
+    lease: &Lease,
+    fold: &Fold,
+) -> Result<Asked, EngineError> {
+    let TurnRef { task, number } = lease.turn;
+    let record = |entry: crate::task::Entry| {
+        entry
+            .record()
+            .map_err(|error| EngineError::Internal(Box::new(error)))
+    };
+    let mut asked = Asked::default();
+    let before = Number(number.0.saturating_sub(1));
+    let mut entries = inner.store.read(task, before, 1).await?.into_iter();
+    match entries.next().map(record).transpose()? {
+        Some(Record::Submitted(task)) => {
+            asked.message = task.history.into_iter().next().unwrap_or_default();
+        }
+        Some(Record::Hidden(Hidden::Message(message))) => asked.message = message,
+        Some(Record::Status(_) | Record::Artifact(_) | Record::Hidden(_)) | None => {
+            return Err(EngineError::Internal("a turn names no message".into()));
+        }
+    }
+    let next = match entries.next() {
+        Some(entry) => Some(entry),
+        None => inner.store.read(task, number, 1).await?.into_iter().next(),
+    };
+    if let Some(Record::Hidden(Hidden::Request {
+        turn,
+        metadata,
+        accepted_output_modes,
+    })) = next.map(record).transpose()?
+        && turn == number
+    {
+        asked.metadata = metadata;
+        asked.accepted_output_modes = accepted_output_modes;
+    }
+    asked.history = fold.task.history.clone();
+    let own = asked
+        .history
+        .iter()
+        .rposition(|said| *said == asked.message);
+    if let Some(own) = own {
+        asked.history.truncate(own);
+    }
+    Ok(asked)
+}
+
+/// A name for the conversation that tells an agent nothing and that no other owner's can equal.
+fn context_key(inner: &Inner, identity: &Identity) -> String {
+    let tag = inner.store.public_ids().tag(&[
+        b"context",
+        &identity.context.0.to_le_bytes(),
+        identity.scope.owner.as_str().as_bytes(),
+        identity.scope.agent.as_str().as_bytes(),
+    ]);
+    tag.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// When the journal was last frozen, and how large that was.
+#[derive(Clone, Copy, Debug)]
+struct Frozen {
+    bytes: u64,
+    size: u64,
+}
+
+impl Frozen {
+    fn before(head: &Head) -> Self {
+        Self {
+            bytes: head.bytes,
+            size: 0,
+        }
+    }
+
+    /// Freezing when the journal has doubled keeps the total cost linear.
+    fn is_due(self, head: &Head) -> bool {
+        head.bytes.saturating_sub(self.bytes) > self.size.max(SNAPSHOT_BYTES_MIN)
+    }
+}
+
+struct Runner {
+    voice: Voice,
+    stop: CancellationToken,
+    head: Arc<Head>,
+    /// The task up to `head`; always there between commits.
+    fold: Option<Fold>,
+    frozen: Frozen,
+}
+
+impl Runner {
+    async fn run(mut self, mut live: Live) -> Result<(), EngineError> {
+        // The agent's first poll comes before the first commit, which then carries all it said.
+        live.poll_once().await;
+        let mut says: Vec<Say> = Vec::new();
+        let mut stopped_at = None;
+        loop {
+            while says.len() < SAY_AHEAD
+                && let Ok(say) = live.said.try_recv()
+            {
+                says.push(say);
+            }
+            // An agent that said a lot before it returned may have left more than one batch.
+            let finish = if live.said.is_empty() {
+                live.ended.take()
+            } else {
+                None
+            };
+            let finished = finish.is_some();
+            if finished || !self.voice.started || !says.is_empty() {
+                let batch = std::mem::take(&mut says);
+                let mut write = std::pin::pin!(self.write(batch, finish));
+                // While the disk works, so may the agent; what it says waits in the channel.
+                let lease_holds = loop {
+                    tokio::select! {
+                        biased;
+                        result = &mut write => break result?,
+                        result = &mut live.work, if live.ended.is_none() && !finished => {
+                            live.ended = Some(Ended::from_work(result));
+                        }
+                    }
+                };
+                if finished || !lease_holds {
+                    return Ok(());
+                }
+                continue;
+            }
+            if live.ended.is_none() {
+                self.wait(&mut live, &mut says, &mut stopped_at).await;
+            }
+        }
+    }
+
+    /// Waits until the agent says something, returns, or has to stop.
+    async fn wait(&self, live: &mut Live, says: &mut Vec<Say>, stopped_at: &mut Option<Instant>) {
+        let past_grace = async {
+            self.stop.cancelled().await;
+            let since = *stopped_at.get_or_insert_with(Instant::now);
+            tokio::time::sleep_until(since + self.voice.served.policy.cancel_grace).await;
+        };
+        let deadline = live.deadline;
+        let past_deadline = async {
+            match deadline {
+                Some(deadline) => tokio::time::sleep_until(deadline).await,
+                None => std::future::pending().await,
+            }
+        };
+        let over = &self.voice.inner.life.over;
+        live.ended = tokio::select! {
+            biased;
+            result = &mut live.work => Some(Ended::from_work(result)),
+            Some(say) = live.said.recv() => {
+                says.push(say);
+                None
+            }
+            () = past_grace => Some(Ended::CanceledNow),
+            () = past_deadline => Some(Ended::DeadlinePassed),
+            () = over.cancelled() => Some(Ended::HandedBack),
+        };
+    }
+
+    /// Commits what was said, and the end if it has come. Says whether the lease still holds.
+    async fn write(&mut self, says: Vec<Say>, ended: Option<Ended>) -> Result<bool, EngineError> {
+        let ended = ended.map(|ended| self.voice.conclude(ended, &self.head));
+        loop {
+            let Some((change, fold)) = self.draft(&says, ended.as_ref()) else {
+                return Ok(false);
+            };
+            let snapshot = change.snapshot.clone();
+            match self.commit(change).await? {
+                Ok(Applied { head, .. }) => {
+                    if let Some(snapshot) = snapshot {
+                        self.frozen = Frozen {
+                            bytes: head.bytes,
+                            size: snapshot.size() as u64,
+                        };
+                        let task = self.voice.lease.turn.task;
+                        self.voice.inner.hub.keep_snapshot(task, snapshot);
+                    }
+                    count_end(&head);
+                    self.voice.started = true;
+                    self.voice.text_begun |= says.iter().any(|say| matches!(say, Say::Text(_)));
+                    // Output that had to be refused ends the turn without the agent's word.
+                    let holds = head.turn(self.voice.lease.turn.number).is_some();
+                    self.head = head;
+                    self.fold = fold;
+                    return Ok(holds);
+                }
+                Err(ChangeError::Fenced) => return Ok(false),
+                // Somebody else wrote to the task: a further message, a cancel. Decide again.
+                Err(
+                    ChangeError::Conflict
+                    | ChangeError::Repeated(_)
+                    | ChangeError::ContextFull
+                    | ChangeError::AgentFull,
+                ) => {
+                    let (head, fold) = load(&self.voice.inner, &self.voice.lease).await?;
+                    if head.cancel_requested {
+                        self.stop.cancel();
+                    }
+                    self.head = head;
+                    self.fold = Some(fold);
+                }
+                Err(ChangeError::Store(error)) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Decides what was said on top of the head. `None`: the lease is over.
+    fn draft(&mut self, says: &[Say], ended: Option<&Command>) -> Option<(Change, Option<Fold>)> {
+        let mut draft = Draft::new(&self.head, self.fold.take());
+        self.voice.speak(&mut draft, says, ended).ok()?;
+        let over = draft.head().turn(self.voice.lease.turn.number).is_none();
+        let snapshot = over || self.frozen.is_due(draft.head());
+        Some(draft.into_change(Terms {
+            snapshot,
+            ..Terms::default()
+        }))
+    }
+
+    /// Commits, however long the store refuses for lack of space or because it is away: the
+    /// agent's word is not lost, and the agent feels it as back-pressure.
+    async fn commit(&self, change: Change) -> Result<Result<Applied, ChangeError>, EngineError> {
+        let mut warned = false;
+        loop {
+            match self.voice.inner.store.commit(change.clone()).await {
+                Err(ChangeError::Store(
+                    error @ (StoreError::Full(_) | StoreError::Unavailable(_)),
+                )) => {
+                    if !warned {
+                        tracing::warn!(%error, "a turn waits for the store");
+                        warned = true;
+                    }
+                    tokio::select! {
+                        () = tokio::time::sleep(STORE_PAUSE) => {}
+                        () = self.voice.inner.life.over.cancelled() => return Err(error.into()),
+                    }
+                }
+                result => return Ok(result),
+            }
+        }
+    }
+}
+
+impl Ended {
+    fn from_work(result: std::thread::Result<Result<Ending, AgentError>>) -> Self {
+        match result {
+            Ok(returned) => Self::Returned(returned),
+            Err(_) => Self::Panicked,
+        }
+    }
+}

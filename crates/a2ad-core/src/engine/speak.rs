@@ -1,0 +1,222 @@
+//! From what an agent says to commands.
+
+use std::sync::Arc;
+
+use a2ad_proto::{Artifact, Message, Part, PartContent, Timestamp};
+
+use super::draft::{Draft, backoff_millis};
+use super::run::{ATTEMPTS_BROKEN, Ended, Lease};
+use super::{Inner, Served};
+use crate::agent::{Ending, Say, agent_message};
+use crate::keys::Number;
+use crate::task::{Broken, Command, Head, Identity, Outcome, Output, Refusal, RetryRule};
+
+/// The voice of one attempt: what it says, put into commands under its lease.
+pub(super) struct Voice {
+    pub(super) inner: Arc<Inner>,
+    pub(super) served: Arc<Served>,
+    pub(super) lease: Lease,
+    pub(super) identity: Arc<Identity>,
+    /// The attempt's start is in the journal.
+    pub(super) started: bool,
+    /// The turn's text artifact exists in this attempt.
+    pub(super) text_begun: bool,
+}
+
+/// The lease is over, or the task has ended: there is nothing more to say.
+pub(super) struct Silenced;
+
+impl Voice {
+    /// Decides what was said, and the end if it has come, on top of `draft`.
+    pub(super) fn speak(
+        &self,
+        draft: &mut Draft,
+        says: &[Say],
+        ended: Option<&Command>,
+    ) -> Result<(), Silenced> {
+        let now = self.inner.now();
+        let turn = self.lease.turn.number;
+        let attempt = self.lease.attempt;
+        let start = (!self.started).then_some(Command::Start { turn, attempt });
+        let outputs = self.outputs(says, ended.is_some());
+        let emits = outputs.into_iter().map(|output| Command::Emit {
+            turn,
+            attempt,
+            output,
+        });
+        for command in start.into_iter().chain(emits).chain(ended.cloned()) {
+            match draft.command(command, now) {
+                Ok(()) => {}
+                Err(refusal @ (Refusal::NoSuchArtifact(_) | Refusal::Full(_))) => {
+                    tracing::warn!(%refusal, "the agent's output is refused; the task fails");
+                    let text = format!("The agent's answer is invalid: {refusal}");
+                    let failed = Command::Finish {
+                        turn,
+                        attempt,
+                        outcome: Outcome::Failed(self.message(vec![Part::text(text)])),
+                    };
+                    return draft.command(failed, now).map_err(|_| Silenced);
+                }
+                Err(Refusal::Fenced | Refusal::Ended(_) | Refusal::NotNow | Refusal::Exists) => {
+                    return Err(Silenced);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What was said as commands take it: neighbouring text runs together.
+    fn outputs(&self, says: &[Say], last: bool) -> Vec<Output> {
+        let mut outputs: Vec<Output> = Vec::with_capacity(says.len());
+        let mut text_begun = self.text_begun;
+        let mut open_text: Option<usize> = None;
+        for say in says {
+            match say {
+                Say::Text(text) => {
+                    if let Some(so_far) = open_text.and_then(|at| text_of(outputs.get_mut(at)?)) {
+                        so_far.push_str(text);
+                        continue;
+                    }
+                    open_text = Some(outputs.len());
+                    outputs.push(Output::Artifact {
+                        artifact: Artifact {
+                            artifact_id: response_id(self.lease.turn.number),
+                            name: "response".to_owned(),
+                            parts: vec![Part::text(text.clone())],
+                            ..Artifact::default()
+                        },
+                        append: text_begun,
+                        last_chunk: false,
+                    });
+                    text_begun = true;
+                }
+                Say::Artifact {
+                    artifact,
+                    append,
+                    last_chunk,
+                } => {
+                    open_text = None;
+                    outputs.push(Output::Artifact {
+                        artifact: artifact.clone(),
+                        append: *append,
+                        last_chunk: *last_chunk,
+                    });
+                }
+                Say::Status { parts, metadata } => {
+                    open_text = None;
+                    outputs.push(Output::Status {
+                        message: self.message(parts.clone()),
+                        metadata: metadata.clone(),
+                    });
+                }
+            }
+        }
+        if last
+            && let Some(at) = open_text
+            && let Some(Output::Artifact { last_chunk, .. }) = outputs.get_mut(at)
+        {
+            *last_chunk = true;
+        }
+        outputs
+    }
+
+    /// The command that ends the turn.
+    pub(super) fn conclude(&self, ended: Ended, head: &Head) -> Command {
+        let turn = self.lease.turn.number;
+        let attempt = self.lease.attempt;
+        let finish = |outcome| Command::Finish {
+            turn,
+            attempt,
+            outcome,
+        };
+        match ended {
+            Ended::Returned(Ok(ending)) => finish(match ending {
+                Ending::Completed(parts) => Outcome::Completed(self.message(parts)),
+                Ending::InputRequired(parts) => Outcome::InputRequired(self.message(parts)),
+                Ending::AuthRequired(parts) => Outcome::AuthRequired(self.message(parts)),
+                Ending::Rejected(parts) => Outcome::Rejected(self.message(parts)),
+                Ending::Failed(parts) => Outcome::Failed(self.message(parts)),
+            }),
+            Ended::Returned(Err(error)) => {
+                tracing::warn!(
+                    error = &error as &dyn std::error::Error,
+                    retryable = error.retryable,
+                    "the agent failed"
+                );
+                let retry = error.retryable.then(|| self.retry(head));
+                self.broken(Broken::Failed, retry, &error.public)
+            }
+            Ended::Panicked => {
+                tracing::error!("the agent panicked");
+                let text = Part::text("The agent failed unexpectedly");
+                finish(Outcome::Failed(self.message(vec![text])))
+            }
+            Ended::CanceledNow => finish(Outcome::Canceled(None)),
+            Ended::DeadlinePassed => self.broken(Broken::Deadline, None, "The agent took too long"),
+            Ended::HandedBack => {
+                let now = RetryRule {
+                    tries_max: u32::MAX,
+                    due: self.inner.now(),
+                };
+                self.broken(Broken::Released, Some(now), "")
+            }
+        }
+    }
+
+    fn broken(&self, reason: Broken, retry: Option<RetryRule>, text: &str) -> Command {
+        let label = match reason {
+            Broken::Failed => "failed",
+            Broken::Lost => "lost",
+            Broken::Released => "released",
+            Broken::Deadline => "deadline",
+        };
+        metrics::counter!(ATTEMPTS_BROKEN, "reason" => label).increment(1);
+        Command::Break {
+            turn: self.lease.turn.number,
+            attempt: self.lease.attempt,
+            reason,
+            retry,
+            failure: self.message(vec![Part::text(text)]).unwrap_or_default(),
+        }
+    }
+
+    fn retry(&self, head: &Head) -> RetryRule {
+        let policy = &self.served.policy;
+        let tries = head
+            .turn(self.lease.turn.number)
+            .map_or(1, |turn| turn.tries());
+        let random = &self.inner.surroundings.random;
+        let wait = backoff_millis(tries, policy.backoff, policy.backoff_max, random);
+        RetryRule {
+            tries_max: policy.tries_max,
+            due: Timestamp::from_millis(self.inner.now().as_millis().saturating_add(wait)),
+        }
+    }
+
+    fn message(&self, parts: Vec<Part>) -> Option<Message> {
+        agent_message(
+            &self.inner.surroundings,
+            &self.identity.id,
+            &self.identity.context_id,
+            parts,
+        )
+    }
+}
+
+fn text_of(output: &mut Output) -> Option<&mut String> {
+    let Output::Artifact { artifact, .. } = output else {
+        return None;
+    };
+    match &mut artifact.parts.last_mut()?.content {
+        PartContent::Text(text) => Some(text),
+        PartContent::Raw(_) | PartContent::Url(_) | PartContent::Data(_) => None,
+    }
+}
+
+/// The artifact that a turn's text goes to. Each turn of a task has its own.
+fn response_id(turn: Number) -> String {
+    match turn {
+        Number(1) => "response".to_owned(),
+        Number(n) => format!("response-{n}"),
+    }
+}

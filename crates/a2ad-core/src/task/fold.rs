@@ -1,0 +1,204 @@
+//! From a journal to the task that clients see.
+
+use a2ad_proto::{Artifact, Role, Task, TaskArtifactUpdateEvent, TaskStatusUpdateEvent};
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+use super::entry::{Hidden, Record};
+use crate::keys::{Attempt, Number};
+
+/// A task as its journal tells it so far.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fold {
+    /// What clients see.
+    pub task: Task,
+    /// The number of the last entry folded in.
+    pub version: Number,
+    marks: Marks,
+}
+
+/// Where the running attempt began, so that a later attempt can take back what it said.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct Marks {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attempt: Option<AttemptMark>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct AttemptMark {
+    turn: Number,
+    attempt: Attempt,
+    /// Messages from here on were said since the attempt began.
+    history_from: usize,
+    /// So was the current status message.
+    said_status: bool,
+}
+
+/// Folds the next record into `fold`. Total: replaying a journal cannot fail.
+pub fn apply(fold: &mut Fold, record: &Record) {
+    fold.version = fold.version.next();
+    match record {
+        Record::Submitted(task) => {
+            fold.task = task.clone();
+            fold.marks = Marks::default();
+        }
+        Record::Status(update) => apply_status(fold, update),
+        Record::Artifact(update) => apply_artifact(&mut fold.task.artifacts, update),
+        Record::Hidden(Hidden::Message(message)) => {
+            // The question that this message answers stands before it in the history.
+            fold.task.history.extend(fold.task.status.message.take());
+            fold.task.history.push(message.clone());
+        }
+        Record::Hidden(Hidden::Attempt { turn, attempt }) => begin_attempt(fold, *turn, *attempt),
+        Record::Hidden(
+            Hidden::Request { .. }
+            | Hidden::AttemptEnded { .. }
+            | Hidden::TurnDropped { .. }
+            | Hidden::CancelRequested { .. },
+        ) => {}
+    }
+}
+
+fn apply_status(fold: &mut Fold, update: &TaskStatusUpdateEvent) {
+    fold.task.history.extend(fold.task.status.message.take());
+    fold.task.status = update.status.clone();
+    if let Some(new) = &update.metadata {
+        fold.task.metadata = Some(match &fold.task.metadata {
+            Some(old) => old.merged(new),
+            None => new.clone(),
+        });
+    }
+    if let Some(mark) = &mut fold.marks.attempt {
+        mark.said_status = true;
+    }
+}
+
+fn begin_attempt(fold: &mut Fold, turn: Number, attempt: Attempt) {
+    if let Some(dead) = fold.marks.attempt.take()
+        && dead.turn == turn
+    {
+        // What the dead attempt said is said again by this one; what the client said stays.
+        let from = dead.history_from.min(fold.task.history.len());
+        let since = fold.task.history.split_off(from);
+        fold.task
+            .history
+            .extend(since.into_iter().filter(|said| said.role == Role::User));
+        if dead.said_status {
+            fold.task.status.message = None;
+        }
+    }
+    fold.marks.attempt = Some(AttemptMark {
+        turn,
+        attempt,
+        history_from: fold.task.history.len(),
+        said_status: false,
+    });
+}
+
+fn apply_artifact(artifacts: &mut Vec<Artifact>, update: &TaskArtifactUpdateEvent) {
+    let new = &update.artifact;
+    let known = artifacts
+        .iter_mut()
+        .find(|known| known.artifact_id == new.artifact_id);
+    match known {
+        None => artifacts.push(new.clone()),
+        Some(known) if !update.append => *known = new.clone(),
+        Some(known) => {
+            known.parts.extend(new.parts.iter().cloned());
+            if let Some(more) = &new.metadata {
+                known.metadata = Some(match &known.metadata {
+                    Some(old) => old.merged(more),
+                    None => more.clone(),
+                });
+            }
+            for uri in &new.extensions {
+                if !known.extensions.contains(uri) {
+                    known.extensions.push(uri.clone());
+                }
+            }
+        }
+    }
+}
+
+/// A fold as bytes. Artifacts stand apart, so that lists need not read them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Snapshot {
+    /// The number of the last entry folded in.
+    pub version: Number,
+    /// What later folding needs and clients do not see.
+    pub marks: Bytes,
+    /// The task as 1.0 ProtoJSON, without its artifacts.
+    pub body: Bytes,
+    /// The artifacts, as a JSON array.
+    pub artifacts: Bytes,
+}
+
+/// Stored snapshot bytes that cannot be read.
+#[derive(Debug, thiserror::Error)]
+#[error("the snapshot at {version} cannot be read")]
+pub struct CorruptSnapshot {
+    /// Which version it claims.
+    pub version: Number,
+    /// What is wrong with its bytes.
+    #[source]
+    pub source: serde_json::Error,
+}
+
+impl Fold {
+    /// Freezes the fold.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        // Not `..self.task.clone()`: the artifacts may be large.
+        let body = Task {
+            id: self.task.id.clone(),
+            context_id: self.task.context_id.clone(),
+            status: self.task.status.clone(),
+            artifacts: Vec::new(),
+            history: self.task.history.clone(),
+            metadata: self.task.metadata.clone(),
+        };
+        Snapshot {
+            version: self.version,
+            marks: a2ad_proto::to_json(&self.marks).into(),
+            body: a2ad_proto::to_json(&body).into(),
+            artifacts: a2ad_proto::to_json(&self.task.artifacts).into(),
+        }
+    }
+
+    /// Thaws a snapshot.
+    pub fn thaw(snapshot: &Snapshot) -> Result<Self, CorruptSnapshot> {
+        let corrupt = |source| CorruptSnapshot {
+            version: snapshot.version,
+            source,
+        };
+        let mut task: Task = serde_json::from_slice(&snapshot.body).map_err(corrupt)?;
+        task.artifacts = serde_json::from_slice(&snapshot.artifacts).map_err(corrupt)?;
+        Ok(Self {
+            task,
+            version: snapshot.version,
+            marks: serde_json::from_slice(&snapshot.marks).map_err(corrupt)?,
+        })
+    }
+}
+
+impl Snapshot {
+    /// The whole task as 1.0 ProtoJSON.
+    #[must_use]
+    pub fn task_json(&self) -> Bytes {
+        if &self.artifacts[..] == b"[]" {
+            return self.body.clone();
+        }
+        let mut json = Vec::with_capacity(self.body.len() + self.artifacts.len() + 16);
+        json.extend_from_slice(self.body.strip_suffix(b"}").unwrap_or(&self.body));
+        json.extend_from_slice(b",\"artifacts\":");
+        json.extend_from_slice(&self.artifacts);
+        json.push(b'}');
+        json.into()
+    }
+
+    /// How many bytes it takes to keep.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.body.len() + self.artifacts.len() + self.marks.len()
+    }
+}
