@@ -1,0 +1,229 @@
+//! What one transaction gathers before it writes: each task's row, run and snapshot is written
+//! once, however many changes of it came together.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use a2ad_core::keys::{Number, TaskKey};
+use a2ad_core::store::Committed;
+use a2ad_core::task::{self, Head, Snapshot};
+use a2ad_proto::{TaskState, Timestamp};
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::fail::Failure;
+use crate::packed::{PackedId, pack_artifacts};
+use crate::run::{self, Hash, NO_HASH, hash_column};
+use crate::snapshot;
+
+/// A task that the batch has touched or looked at.
+#[derive(Debug)]
+pub(super) struct TaskInBatch {
+    pub(super) scope: i64,
+    pub(super) context: i64,
+    pub(super) version: Number,
+    /// The state in the table, which its counter counts; `None` for a task that has no row yet.
+    stored_state: Option<u8>,
+    /// The hash of its newest run in the table.
+    chain: Hash,
+    /// Its newest head; `None` if it was only looked at.
+    head: Option<Arc<Head>>,
+    entries: Vec<task::Entry>,
+    snapshot: Option<Snapshot>,
+}
+
+impl TaskInBatch {
+    /// A task that is about to get its first entries.
+    pub(super) const fn unborn(scope: i64, context: i64) -> Self {
+        Self {
+            scope,
+            context,
+            version: Number::ZERO,
+            stored_state: None,
+            chain: NO_HASH,
+            head: None,
+            entries: Vec::new(),
+            snapshot: None,
+        }
+    }
+
+    /// Adds what a change brings.
+    pub(super) fn advance(
+        &mut self,
+        head: Arc<Head>,
+        entries: &[task::Entry],
+        snapshot: Option<Snapshot>,
+    ) {
+        self.version = head.version;
+        self.head = Some(head);
+        self.entries.extend_from_slice(entries);
+        if snapshot.is_some() {
+            self.snapshot = snapshot;
+        }
+    }
+}
+
+/// The work of one transaction.
+#[derive(Debug)]
+pub(crate) struct Batch {
+    pub(super) now_ms: i64,
+    /// What to tell once it is durable.
+    pub(super) committed: Vec<Committed>,
+    /// In the order of keys, which is the order of the tables.
+    tasks: BTreeMap<TaskKey, TaskInBatch>,
+    /// By how much each counter moves.
+    counters: BTreeMap<i64, i64>,
+}
+
+impl Batch {
+    pub(super) const fn new(now: Timestamp) -> Self {
+        Self {
+            now_ms: now.as_millis(),
+            committed: Vec::new(),
+            tasks: BTreeMap::new(),
+            counters: BTreeMap::new(),
+        }
+    }
+
+    /// The task as it is after everything so far in this batch.
+    pub(super) fn task(
+        &mut self,
+        db: &Connection,
+        key: TaskKey,
+    ) -> Result<Option<&TaskInBatch>, Failure> {
+        Ok(match self.tasks.entry(key) {
+            Entry::Occupied(known) => Some(&*known.into_mut()),
+            Entry::Vacant(place) => load(db, key)?.map(|task| &*place.insert(task)),
+        })
+    }
+
+    /// Adds a new task.
+    pub(super) fn add(&mut self, key: TaskKey, task: TaskInBatch) {
+        self.tasks.insert(key, task);
+    }
+
+    /// The task, if it was loaded or added.
+    pub(super) fn loaded(&mut self, key: TaskKey) -> Option<&mut TaskInBatch> {
+        self.tasks.get_mut(&key)
+    }
+
+    /// Moves the counter of a scope's tasks in a state.
+    pub(super) fn count(&mut self, scope: i64, state: u8, by: i64) {
+        *self.counters.entry(counter_id(scope, state)).or_default() += by;
+    }
+
+    /// Writes everything gathered so far. The batch can be used further.
+    pub(super) fn flush(&mut self, db: &Connection) -> Result<(), Failure> {
+        for (key, task) in std::mem::take(&mut self.tasks) {
+            let Some(head) = &task.head else { continue };
+            let chain = run::write(db, key, &task.entries, task.chain)?;
+            write_task(db, &task, head, chain)?;
+            if let Some(snapshot) = &task.snapshot {
+                snapshot::write(db, key, snapshot)?;
+            }
+            let state = head.state as u8;
+            if task.stored_state != Some(state) {
+                self.count(task.scope, state, 1);
+                if let Some(before) = task.stored_state {
+                    self.count(task.scope, before, -1);
+                }
+            }
+        }
+        for (id, by) in std::mem::take(&mut self.counters) {
+            if by != 0 {
+                db.prepare_cached(
+                    "INSERT INTO counters (id, n) VALUES (?1, ?2)
+                     ON CONFLICT (id) DO UPDATE SET n = n + excluded.n",
+                )?
+                .execute((id, by))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The row id of a counter.
+pub(crate) fn counter_id(scope: i64, state: u8) -> i64 {
+    (scope << 4) | i64::from(state)
+}
+
+fn load(db: &Connection, key: TaskKey) -> Result<Option<TaskInBatch>, Failure> {
+    let row = db
+        .prepare_cached("SELECT scope, context, version, state, chain FROM tasks WHERE key = ?1")?
+        .query_row([key.0], |row| {
+            Ok((
+                TaskInBatch {
+                    version: Number(row.get::<_, i64>(2)?.unsigned_abs()),
+                    stored_state: Some(row.get(3)?),
+                    ..TaskInBatch::unborn(row.get(0)?, row.get(1)?)
+                },
+                hash_column(row, 4),
+            ))
+        })
+        .optional()?;
+    let Some((mut task, chain)) = row else {
+        return Ok(None);
+    };
+    task.chain = chain
+        .ok_or_else(|| Failure::Damaged(format!("task key {}: its chain is malformed", key.0)))?;
+    Ok(Some(task))
+}
+
+fn write_task(
+    db: &Connection,
+    task: &TaskInBatch,
+    head: &Head,
+    chain: Hash,
+) -> Result<(), Failure> {
+    let key = head.identity.key.0;
+    let state = head.state as u8;
+    let version = head.version.0 as i64;
+    let status_at = head.status_at.as_millis();
+    let bytes = i64::try_from(head.bytes).unwrap_or(i64::MAX);
+    let artifacts = pack_artifacts(&head.artifacts);
+    if task.stored_state.is_some() {
+        db.prepare_cached(
+            "UPDATE tasks SET state = ?2, version = ?3, status_at = ?4, bytes = ?5, cancel = ?6,
+                 chain = ?7, artifacts = ?8
+             WHERE key = ?1",
+        )?
+        .execute((
+            key,
+            state,
+            version,
+            status_at,
+            bytes,
+            head.cancel_requested,
+            chain,
+            artifacts,
+        ))?;
+    } else {
+        db.prepare_cached(
+            "INSERT INTO tasks (key, state, version, status_at, bytes, cancel, chain, artifacts,
+                 scope, context, id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?
+        .execute((
+            key,
+            state,
+            version,
+            status_at,
+            bytes,
+            head.cancel_requested,
+            chain,
+            artifacts,
+            task.scope,
+            task.context,
+            PackedId(head.identity.id.as_str()),
+        ))?;
+    }
+    Ok(())
+}
+
+/// Ended tasks never move; their state says so.
+pub(super) const ENDED: [TaskState; 4] = [
+    TaskState::Completed,
+    TaskState::Failed,
+    TaskState::Canceled,
+    TaskState::Rejected,
+];

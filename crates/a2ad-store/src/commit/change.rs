@@ -1,0 +1,209 @@
+//! One change: checked whole before anything of it is written, so that a change that cannot be
+//! applied leaves the others in its batch alone.
+
+use std::sync::Arc;
+
+use a2ad_core::keys::{ContextKey, Number, TaskKey};
+use a2ad_core::store::{Applied, Change, ChangeError, Committed, ContextChoice, StoreError};
+use a2ad_core::task::{Head, Identity};
+use a2ad_proto::Timestamp;
+
+use super::Core;
+use super::batch::{Batch, TaskInBatch};
+use super::turns::{self, Plan};
+use crate::fail::Failure;
+use crate::names::{ScopeKey, create_context, find_context};
+use crate::once;
+use crate::run::NUMBER_MAX;
+
+impl Core {
+    /// Applies `change` within the open transaction. The outer error spoils the transaction, the
+    /// inner one only the change.
+    pub(super) fn apply(
+        &mut self,
+        batch: &mut Batch,
+        change: Change,
+    ) -> Result<Result<Applied, ChangeError>, Failure> {
+        if let Err(what) = well_formed(&change) {
+            return Ok(Err(StoreError::Corrupt(Arc::from(what)).into()));
+        }
+        let identity = &change.head.identity;
+        let key = identity.key;
+        let known_scope = self.names.find(&self.db, &identity.scope)?;
+        // First of all: a repeat would otherwise look like a conflict with its own first time.
+        if let (Some(scope), Some(request)) = (known_scope, &change.once)
+            && let Some(hit) = once::find(&self.db, scope.scope, &request.key)?
+        {
+            return Ok(Err(ChangeError::Repeated(hit)));
+        }
+        let stored = batch.task(&self.db, key)?;
+        let place = stored.map(|task| (task.version, task.scope, task.context));
+        if let Some((_, scope, _)) = place
+            && known_scope.map(|known| known.scope) != Some(scope)
+        {
+            // Another scope's key: not yours is not there.
+            return Ok(Err(ChangeError::Conflict));
+        }
+        let open = match place {
+            Some(_) => turns::of_task(&self.db, key)?,
+            None => Vec::new(),
+        };
+        if let Some((number, attempt)) = change.fence
+            && !turns::opens(&change.turns, number)
+            && !turns::is_held(&open, number, attempt)
+        {
+            return Ok(Err(ChangeError::Fenced));
+        }
+        if place.map_or(Number::ZERO, |(version, _, _)| version) != change.expected {
+            return Ok(Err(ChangeError::Conflict));
+        }
+        let context = match place {
+            Some((_, _, context)) => Some(context),
+            None => self.existing_context(known_scope, &change)?,
+        };
+        let open_in_context = match context {
+            Some(context) => turns::count_in_context(&self.db, context)?,
+            None => 0,
+        };
+        let open_of_agent = known_scope
+            .and_then(|scope| self.open_turns.get(&scope.agent).copied())
+            .unwrap_or(0);
+        let plan = match Plan::make(&change, open, open_in_context, open_of_agent) {
+            Ok(plan) => plan,
+            Err(refused) => return Ok(Err(refused)),
+        };
+        // Nothing can refuse the change any more.
+        let scope = match known_scope {
+            Some(scope) => scope,
+            None => self.names.find_or_create(&self.db, &identity.scope)?,
+        };
+        let context = match context {
+            Some(context) => context,
+            None => self.create_context(scope, &change)?,
+        };
+        if place.is_none() {
+            batch.add(key, TaskInBatch::unborn(scope.scope, context));
+        }
+        if let Some(request) = &change.once {
+            once::insert(&self.db, scope.scope, key, request)?;
+        }
+        self.write(batch, change, scope, context, plan).map(Ok)
+    }
+
+    fn existing_context(
+        &self,
+        scope: Option<ScopeKey>,
+        change: &Change,
+    ) -> Result<Option<i64>, Failure> {
+        match (&change.context, scope) {
+            (ContextChoice::Named(id), Some(scope)) => {
+                find_context(&self.db, &self.ids, scope.scope, id)
+            }
+            (ContextChoice::Named(_), None) | (ContextChoice::Minted, _) => Ok(None),
+        }
+    }
+
+    fn create_context(&self, scope: ScopeKey, change: &Change) -> Result<i64, Failure> {
+        let identity = &change.head.identity;
+        let (id, named) = match &change.context {
+            ContextChoice::Named(id) => (id, true),
+            ContextChoice::Minted => (&identity.context_id, false),
+        };
+        create_context(&self.db, identity.context.0, scope.scope, id, named)?;
+        Ok(identity.context.0)
+    }
+
+    fn write(
+        &mut self,
+        batch: &mut Batch,
+        change: Change,
+        scope: ScopeKey,
+        context: i64,
+        plan: Plan,
+    ) -> Result<Applied, Failure> {
+        let key = change.head.identity.key;
+        let written = plan.write(
+            &self.db,
+            &turns::Place {
+                task: key,
+                context,
+                agent: scope.agent,
+                holder: change.lease_to,
+                now_ms: batch.now_ms,
+            },
+            &mut self.next_seq,
+            &change.entries,
+        )?;
+        let open = self.open_turns.entry(scope.agent).or_default();
+        *open = (*open + written.opened).saturating_sub(written.closed);
+        let ready = if written.made_ready {
+            vec![change.head.identity.scope.agent.clone()]
+        } else {
+            Vec::new()
+        };
+        let head = Arc::new(Head {
+            identity: settle_identity(&change, context),
+            // What is read back later has milliseconds; nobody should see a time change.
+            status_at: Timestamp::from_millis(change.head.status_at.as_millis()),
+            turns: written.turns,
+            ..change.head
+        });
+        if let Some(task) = batch.loaded(key) {
+            task.advance(Arc::clone(&head), &change.entries, change.snapshot);
+        }
+        batch.committed.push(Committed {
+            head: Arc::clone(&head),
+            entries: change.entries,
+            ready: ready.clone(),
+        });
+        Ok(Applied { head, ready })
+    }
+}
+
+/// The identity with the context that the task really has.
+fn settle_identity(change: &Change, context: i64) -> Arc<Identity> {
+    let identity = &change.head.identity;
+    let context = ContextKey(context);
+    match &change.context {
+        ContextChoice::Named(id)
+            if change.expected == Number::ZERO
+                && (identity.context != context || identity.context_id != *id) =>
+        {
+            Arc::new(Identity {
+                context,
+                context_id: id.clone(),
+                ..Identity::clone(identity)
+            })
+        }
+        ContextChoice::Named(_) | ContextChoice::Minted => Arc::clone(identity),
+    }
+}
+
+/// What the engine promises about every change; anything else would break the numbering for good.
+fn well_formed(change: &Change) -> Result<(), &'static str> {
+    let TaskKey(key) = change.head.identity.key;
+    if !(0..1 << 41).contains(&key) {
+        return Err("a change's task key is out of range");
+    }
+    let mut next = change.expected;
+    for entry in &change.entries {
+        next = next.next();
+        if entry.number != next {
+            return Err("a change's entries are not numbered from its expected version on");
+        }
+    }
+    if change.head.version != next || next.0 > NUMBER_MAX {
+        return Err("a change's version is not the number of its last entry");
+    }
+    if change.expected == Number::ZERO && change.entries.is_empty() {
+        return Err("a new task needs an entry");
+    }
+    if change
+        .snapshot
+        .as_ref()
+        .is_some_and(|fold| fold.version > next)
+    {
+        return Err("a change's snapshot is ahead of its entries");
+    }
+    Ok(())
+}

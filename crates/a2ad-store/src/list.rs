@@ -1,0 +1,218 @@
+//! Pages of a scope's tasks, newest status first.
+
+use std::collections::BTreeMap;
+
+use a2ad_core::keys::{Number, PublicIds, Scope, TaskKey};
+use a2ad_core::store::{ListFilter, ListPage, ListPlace, Listed};
+use a2ad_proto::ContextId;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Rows};
+
+use crate::fail::Failure;
+use crate::names::{Names, find_context};
+use crate::snapshot;
+
+/// Where nothing comes before.
+const TOP: ListPlace = ListPlace {
+    status_at: i64::MAX,
+    key: TaskKey(i64::MAX),
+};
+
+/// What a page is asked for.
+#[derive(Debug)]
+pub(crate) struct Query<'a> {
+    pub(crate) filter: &'a ListFilter,
+    pub(crate) after: Option<ListPlace>,
+    pub(crate) limit: usize,
+    pub(crate) artifacts: bool,
+}
+
+/// A page of the scope's tasks.
+pub(crate) fn page(
+    db: &Connection,
+    names: &mut Names,
+    ids: &PublicIds,
+    scope: &Scope,
+    query: &Query<'_>,
+) -> Result<ListPage, Failure> {
+    let Some(scope) = names.find(db, scope)? else {
+        return Ok(ListPage::default());
+    };
+    let range = Range {
+        after: query.after.unwrap_or(TOP),
+        at_least: query.filter.status_at_least.unwrap_or(i64::MIN),
+    };
+    let state = query.filter.state.map(|state| state as u8);
+    // One more than asked for tells whether there are more.
+    let take = query.limit.saturating_add(1);
+    let (mut places, total) = match &query.filter.context_id {
+        Some(id) => in_context(db, ids, scope.scope, id, state, &range, take)?,
+        None => {
+            let counts = counts(db, scope.scope, state)?;
+            let total = match query.filter.status_at_least {
+                None => counts.values().sum(),
+                Some(at_least) => count_since(db, scope.scope, counts.keys(), at_least)?,
+            };
+            (merge(db, scope.scope, counts.keys(), &range, take)?, total)
+        }
+    };
+    let more = places.len() > query.limit;
+    places.truncate(query.limit);
+    let mut tasks = Vec::with_capacity(places.len());
+    for place in places {
+        tasks.push(listed(db, place, query.artifacts)?);
+    }
+    Ok(ListPage { tasks, more, total })
+}
+
+struct Range {
+    after: ListPlace,
+    at_least: i64,
+}
+
+/// How many tasks the scope has in each state that has any (or in the one state asked for).
+fn counts(db: &Connection, scope: i64, only: Option<u8>) -> Result<BTreeMap<u8, u64>, Failure> {
+    let mut statement = db.prepare_cached(
+        "SELECT id & 15, n FROM counters WHERE id BETWEEN ?1 AND ?1 + 15 AND n > 0",
+    )?;
+    let mut rows = statement.query([scope << 4])?;
+    let mut counts = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let state: u8 = row.get(0)?;
+        if only.is_none_or(|only| only == state) {
+            counts.insert(state, row.get::<_, i64>(1)?.unsigned_abs());
+        }
+    }
+    Ok(counts)
+}
+
+fn count_since<'a>(
+    db: &Connection,
+    scope: i64,
+    states: impl Iterator<Item = &'a u8>,
+    at_least: i64,
+) -> Result<u64, Failure> {
+    let mut statement = db.prepare_cached(
+        "SELECT count(*) FROM tasks WHERE scope = ?1 AND state = ?2 AND status_at >= ?3",
+    )?;
+    let mut total = 0;
+    for state in states {
+        let count: i64 = statement.query_row((scope, state, at_least), |row| row.get(0))?;
+        total += count.unsigned_abs();
+    }
+    Ok(total)
+}
+
+macro_rules! by_state {
+    ($($state:literal)*) => {
+        [$(concat!(
+            "SELECT status_at, key FROM tasks INDEXED BY tasks_listed
+             WHERE scope = ?1 AND state = ", $state, "
+                 AND status_at <= ?2 AND status_at >= ?4 AND (status_at < ?2 OR key < ?3)
+             ORDER BY status_at DESC, key DESC"
+        )),*]
+    };
+}
+
+/// One text per state, because the statements of all states are open at once and each text has
+/// one place in the cache of statements.
+const BY_STATE: [&str; 9] = by_state![0 1 2 3 4 5 6 7 8];
+
+/// The first `take` places over several states. Each state's range of the index is in list order
+/// already; the next place is the first among the heads of the ranges, and no range is read
+/// further than that.
+fn merge<'a>(
+    db: &Connection,
+    scope: i64,
+    states: impl Iterator<Item = &'a u8>,
+    range: &Range,
+    take: usize,
+) -> Result<Vec<ListPlace>, Failure> {
+    let mut statements: Vec<CachedStatement<'_>> = states
+        .filter_map(|state| BY_STATE.get(usize::from(*state)))
+        .map(|sql| db.prepare_cached(sql))
+        .collect::<Result<_, _>>()?;
+    let mut heads: Vec<(ListPlace, Rows<'_>)> = Vec::with_capacity(statements.len());
+    for statement in &mut statements {
+        let after = range.after;
+        let mut rows = statement.query((scope, after.status_at, after.key.0, range.at_least))?;
+        if let Some(place) = next_place(&mut rows)? {
+            heads.push((place, rows));
+        }
+    }
+    let mut places = Vec::new();
+    while places.len() < take
+        && let Some(newest) = (0..heads.len()).max_by_key(|&at| heads[at].0)
+    {
+        let (place, rows) = &mut heads[newest];
+        places.push(*place);
+        match next_place(rows)? {
+            Some(next) => *place = next,
+            None => drop(heads.swap_remove(newest)),
+        }
+    }
+    Ok(places)
+}
+
+fn next_place(rows: &mut Rows<'_>) -> Result<Option<ListPlace>, Failure> {
+    match rows.next()? {
+        Some(row) => Ok(Some(ListPlace {
+            status_at: row.get(0)?,
+            key: TaskKey(row.get(1)?),
+        })),
+        None => Ok(None),
+    }
+}
+
+/// Places and total of one conversation; a conversation is small enough to count.
+fn in_context(
+    db: &Connection,
+    ids: &PublicIds,
+    scope: i64,
+    id: &ContextId,
+    state: Option<u8>,
+    range: &Range,
+    take: usize,
+) -> Result<(Vec<ListPlace>, u64), Failure> {
+    let Some(context) = find_context(db, ids, scope, id)? else {
+        return Ok((Vec::new(), 0));
+    };
+    let total: i64 = db
+        .prepare_cached(
+            "SELECT count(*) FROM tasks
+             WHERE context = ?1 AND status_at >= ?2 AND (?3 IS NULL OR state = ?3)",
+        )?
+        .query_row((context, range.at_least, state), |row| row.get(0))?;
+    let mut statement = db.prepare_cached(
+        "SELECT status_at, key FROM tasks INDEXED BY tasks_in_context
+         WHERE context = ?1 AND status_at <= ?2 AND status_at >= ?4
+             AND (status_at < ?2 OR key < ?3) AND (?5 IS NULL OR state = ?5)
+         ORDER BY status_at DESC, key DESC LIMIT ?6",
+    )?;
+    let mut rows = statement.query((
+        context,
+        range.after.status_at,
+        range.after.key.0,
+        range.at_least,
+        state,
+        i64::try_from(take).unwrap_or(i64::MAX),
+    ))?;
+    let mut places = Vec::new();
+    while let Some(place) = next_place(&mut rows)? {
+        places.push(place);
+    }
+    Ok((places, total.unsigned_abs()))
+}
+
+fn listed(db: &Connection, place: ListPlace, artifacts: bool) -> Result<Listed, Failure> {
+    let version: Option<i64> = db
+        .prepare_cached("SELECT version FROM tasks WHERE key = ?1")?
+        .query_row([place.key.0], |row| row.get(0))
+        .optional()?;
+    let version = version
+        .ok_or_else(|| Failure::Damaged(format!("task key {} is in an index only", place.key.0)))?;
+    Ok(Listed {
+        place,
+        version: Number(version.unsigned_abs()),
+        snapshot: snapshot::find(db, place.key, artifacts)?,
+    })
+}

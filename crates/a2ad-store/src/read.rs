@@ -1,0 +1,310 @@
+//! Reading tasks and journals, on a few connections beside the writer.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+
+use a2ad_core::keys::{Attempt, ContextKey, Number, PublicIds, Scope, TaskKey, TurnRef};
+use a2ad_core::store::{Claimed, StoreStats};
+use a2ad_core::task::{Entry, Head, Identity, TurnHead, TurnState};
+use a2ad_proto::{TaskId, TaskState, Timestamp};
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::fail::Failure;
+use crate::names::Names;
+use crate::packed::{unpack_artifacts, unpack_id};
+use crate::run;
+
+/// Connections that read, each used by one thread at a time. Reads are short and come from the
+/// cache of pages, so they run where they are asked for; handing them to another thread would cost
+/// more than they do.
+#[derive(Debug)]
+pub(crate) struct Readers {
+    slots: Vec<Mutex<Option<Reader>>>,
+    next: AtomicUsize,
+}
+
+/// A connection and the names it has looked up.
+#[derive(Debug)]
+struct Reader {
+    db: Connection,
+    names: Names,
+}
+
+impl Readers {
+    pub(crate) fn new(connections: Vec<Connection>) -> Self {
+        Self {
+            slots: connections
+                .into_iter()
+                .map(|db| {
+                    Mutex::new(Some(Reader {
+                        db,
+                        names: Names::default(),
+                    }))
+                })
+                .collect(),
+            next: AtomicUsize::new(0),
+        }
+    }
+
+    /// Runs `read` in a transaction of its own, so that all its statements see one moment. `None`
+    /// after [`close`](Self::close).
+    pub(crate) fn read<T>(
+        &self,
+        read: impl FnOnce(&Connection, &mut Names) -> Result<T, Failure>,
+    ) -> Option<Result<T, Failure>> {
+        let mut slot = self.acquire();
+        let Reader { db, names } = slot.as_mut()?;
+        let transact = || {
+            let tx = db.unchecked_transaction()?;
+            let value = read(&tx, names)?;
+            tx.commit()?;
+            Ok(value)
+        };
+        Some(transact())
+    }
+
+    /// Closes all connections, waiting for those in use.
+    pub(crate) fn close(&self) {
+        for slot in &self.slots {
+            drop(slot.lock().unwrap_or_else(PoisonError::into_inner).take());
+        }
+    }
+
+    fn acquire(&self) -> MutexGuard<'_, Option<Reader>> {
+        let count = self.slots.len();
+        let from = self.next.fetch_add(1, Ordering::Relaxed);
+        for at in 0..count {
+            match self.slots[(from + at) % count].try_lock() {
+                Ok(slot) => return slot,
+                Err(TryLockError::Poisoned(broken)) => return broken.into_inner(),
+                Err(TryLockError::WouldBlock) => {}
+            }
+        }
+        self.slots[from % count]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The key of the scope's task with this id. The key inside the id only says where to look.
+pub(crate) fn find(
+    db: &Connection,
+    names: &mut Names,
+    ids: &PublicIds,
+    scope: &Scope,
+    id: &TaskId,
+) -> Result<Option<TaskKey>, Failure> {
+    let (Some(key), Some(scope)) = (ids.key_of(id.as_str()), names.find(db, scope)?) else {
+        return Ok(None);
+    };
+    let stored = db
+        .prepare_cached("SELECT id FROM tasks WHERE key = ?1 AND scope = ?2")?
+        .query_row((key, scope.scope), |row| Ok(unpack_id(row.get_ref(0)?)))
+        .optional()?
+        .flatten();
+    Ok((stored.as_deref() == Some(id.as_str())).then_some(TaskKey(key)))
+}
+
+/// The head of a task with its open turns.
+pub(crate) fn head(
+    db: &Connection,
+    names: &mut Names,
+    task: TaskKey,
+) -> Result<Option<Arc<Head>>, Failure> {
+    let mut statement = db.prepare_cached(
+        "SELECT t.scope, t.context, t.state, t.version, t.status_at, t.bytes, t.cancel, t.id,
+             c.id, t.artifacts
+         FROM tasks t LEFT JOIN contexts c ON c.key = t.context WHERE t.key = ?1",
+    )?;
+    let mut rows = statement.query([task.0])?;
+    let Some(row) = rows.next()? else {
+        return Ok(None);
+    };
+    let damaged = |what: &str| Failure::Damaged(format!("task key {}: {what}", task.0));
+    let id = unpack_id(row.get_ref(7)?)
+        .and_then(|id| id.parse().ok())
+        .ok_or_else(|| damaged("its id is malformed"))?;
+    let context_id = unpack_id(row.get_ref(8)?)
+        .and_then(|id| id.parse().ok())
+        .ok_or_else(|| damaged("its context is missing"))?;
+    let artifacts = unpack_artifacts(row.get_ref(9)?.as_blob().unwrap_or_default())
+        .ok_or_else(|| damaged("its list of artifacts is malformed"))?;
+    Ok(Some(Arc::new(Head {
+        identity: Arc::new(Identity {
+            key: task,
+            id,
+            context: ContextKey(row.get(1)?),
+            context_id,
+            scope: names.scope(db, row.get(0)?)?,
+        }),
+        version: Number(row.get::<_, i64>(3)?.unsigned_abs()),
+        state: task_state(row.get(2)?)?,
+        status_at: Timestamp::from_millis(row.get(4)?),
+        cancel_requested: row.get(6)?,
+        turns: turns(db, task)?,
+        artifacts: Arc::new(artifacts),
+        bytes: row.get::<_, i64>(5)?.unsigned_abs(),
+    })))
+}
+
+fn turns(db: &Connection, task: TaskKey) -> Result<Vec<TurnHead>, Failure> {
+    let mut statement = db.prepare_cached(
+        "SELECT number, state, attempt, returned FROM turns WHERE task = ?1 ORDER BY seq",
+    )?;
+    let mut rows = statement.query([task.0])?;
+    let mut turns = Vec::new();
+    while let Some(row) = rows.next()? {
+        turns.push(TurnHead {
+            number: Number(row.get::<_, i64>(0)?.unsigned_abs()),
+            state: turn_state(row.get(1)?)?,
+            attempt: Attempt(row.get(2)?),
+            returned: row.get(3)?,
+        });
+    }
+    Ok(turns)
+}
+
+/// Entries after `after`: at least one if there is one, then up to `bytes_max`.
+pub(crate) fn entries(
+    db: &Connection,
+    task: TaskKey,
+    after: Number,
+    bytes_max: usize,
+) -> Result<Vec<Entry>, Failure> {
+    let mut entries: Vec<Entry> = Vec::new();
+    if after.0 >= run::NUMBER_MAX {
+        return Ok(entries);
+    }
+    let (first_id, last_id) = run::task_runs(task.0);
+    let wanted = run::run_id(task.0, after.0 + 1);
+    // The newest run that starts at or before the wanted entry holds it, if any does.
+    let from: i64 = db
+        .prepare_cached("SELECT coalesce(max(id), ?1) FROM runs WHERE id BETWEEN ?1 AND ?2")?
+        .query_row((first_id, wanted), |row| row.get(0))?;
+    let mut statement = db.prepare_cached(run::SELECT)?;
+    let mut rows = statement.query((from, last_id))?;
+    let mut size = 0;
+    let mut before: Option<run::Run> = None;
+    while let Some(row) = rows.next()? {
+        let mut run = run::read(db, row)?;
+        let follows = match &before {
+            Some(before) => run.first == before.last() + 1 && run.prev == before.hash,
+            None => run.first <= after.0 + 1,
+        };
+        if !follows {
+            return Err(Failure::Damaged(format!(
+                "task key {}, entry {}: what stands before it is missing or changed",
+                task.0, run.first
+            )));
+        }
+        for entry in std::mem::take(&mut run.entries) {
+            if entry.number <= after {
+                continue;
+            }
+            if !entries.is_empty() && size + entry.bytes.len() > bytes_max {
+                return Ok(entries);
+            }
+            size += entry.bytes.len();
+            entries.push(entry);
+        }
+        before = Some(run);
+    }
+    Ok(entries)
+}
+
+/// Leased turns of holders below `first_holder`, oldest first.
+pub(crate) fn orphans(
+    db: &Connection,
+    names: &mut Names,
+    first_holder: i64,
+    limit: u32,
+) -> Result<Vec<Claimed>, Failure> {
+    let mut statement = db.prepare_cached(
+        "SELECT task, number, agent, attempt FROM turns
+         WHERE state = 2 AND holder < ?1 ORDER BY seq LIMIT ?2",
+    )?;
+    let mut rows = statement.query((first_holder, limit))?;
+    let mut orphans = Vec::new();
+    while let Some(row) = rows.next()? {
+        orphans.push(Claimed {
+            turn: TurnRef {
+                task: TaskKey(row.get(0)?),
+                number: Number(row.get::<_, i64>(1)?.unsigned_abs()),
+            },
+            agent: names.agent(db, row.get(2)?)?,
+            attempt: Attempt(row.get(3)?),
+        });
+    }
+    Ok(orphans)
+}
+
+/// Tasks that wait for their client, those that wait longest first. A task with a message still
+/// in line does not wait.
+pub(crate) fn idle(
+    db: &Connection,
+    before: Timestamp,
+    limit: u32,
+) -> Result<Vec<TaskKey>, Failure> {
+    let mut idle: Vec<(i64, i64)> = Vec::new();
+    for state in [TaskState::InputRequired, TaskState::AuthRequired] {
+        // The constant list lets the planner see that the partial index covers the question.
+        let mut statement = db.prepare_cached(
+            "SELECT status_at, key FROM tasks INDEXED BY tasks_at_rest
+             WHERE state = ?1 AND state IN (3, 4, 5, 6, 7, 8) AND status_at < ?2
+                 AND NOT EXISTS (SELECT 1 FROM turns WHERE task = tasks.key)
+             ORDER BY status_at, key LIMIT ?3",
+        )?;
+        let rows = statement.query_map((state as u8, before.as_millis(), limit), |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })?;
+        for row in rows {
+            idle.push(row?);
+        }
+    }
+    idle.sort_unstable();
+    idle.truncate(limit as usize);
+    Ok(idle.into_iter().map(|(_, key)| TaskKey(key)).collect())
+}
+
+/// Counts for gauges.
+pub(crate) fn stats(db: &Connection) -> Result<StoreStats, Failure> {
+    let mut stats = StoreStats::default();
+    let mut statement = db.prepare_cached("SELECT state, count(*) FROM turns GROUP BY state")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let state: u8 = row.get(0)?;
+        if let Some(count) = stats.turns.get_mut(usize::from(state)) {
+            *count = row.get::<_, i64>(1)?.unsigned_abs();
+        }
+    }
+    let dead: i64 = db
+        .prepare_cached("SELECT count(*) FROM dead_turns")?
+        .query_row([], |row| row.get(0))?;
+    stats.dead = dead.unsigned_abs();
+    Ok(stats)
+}
+
+/// The state of a turn in a column.
+pub(crate) fn turn_state(number: u8) -> Result<TurnState, Failure> {
+    match number {
+        0 => Ok(TurnState::Waiting),
+        1 => Ok(TurnState::Ready),
+        2 => Ok(TurnState::Leased),
+        _ => Err(Failure::Damaged(format!("{number} is no state of a turn"))),
+    }
+}
+
+/// The reverse of [`turn_state`].
+pub(crate) const fn turn_state_number(state: TurnState) -> u8 {
+    match state {
+        TurnState::Waiting => 0,
+        TurnState::Ready => 1,
+        TurnState::Leased => 2,
+    }
+}
+
+/// The state of a task in a column.
+pub(crate) fn task_state(number: u8) -> Result<TaskState, Failure> {
+    TaskState::from_number(i32::from(number))
+        .ok_or_else(|| Failure::Damaged(format!("{number} is no state of a task")))
+}

@@ -1,0 +1,195 @@
+//! How entries are laid out: a run is the consecutive entries that one commit gave to one task.
+//!
+//! The bytes of a run are, for each entry, its length (four bytes, little end first), its shape
+//! (one byte) and its bytes. A run's hash covers the hash of the run before it, so that a changed,
+//! missing or reordered run is found. SQLite itself does not notice a flipped bit in a value.
+
+use a2ad_core::keys::{Number, TaskKey, first_16};
+use a2ad_core::task::{Entry, FORMAT, Shape};
+use bytes::{BufMut, Bytes, BytesMut};
+use rusqlite::{Connection, Row};
+use sha2::{Digest, Sha256};
+
+use crate::fail::Failure;
+
+/// The first half of a SHA-256.
+pub(crate) type Hash = [u8; 16];
+
+/// The hash before a task's first run.
+pub(crate) const NO_HASH: Hash = [0; 16];
+
+/// Longer runs are cut into rows of this length, so that no row needs one huge allocation.
+pub(crate) const SPILL_BYTES: usize = 256 << 10;
+
+/// Entry numbers have 22 bits (journals end at 100,000), task keys 41.
+const NUMBER_BITS: u32 = 22;
+const NUMBER_MASK: i64 = (1 << NUMBER_BITS) - 1;
+
+/// The largest number an entry can have.
+pub(crate) const NUMBER_MAX: u64 = NUMBER_MASK as u64;
+
+/// The row id of the run that starts with entry `first`.
+pub(crate) const fn run_id(task: i64, first: u64) -> i64 {
+    (task << NUMBER_BITS) | first as i64
+}
+
+/// The task and the first entry's number in a row id.
+pub(crate) const fn unpack_run_id(id: i64) -> (i64, u64) {
+    (id >> NUMBER_BITS, (id & NUMBER_MASK) as u64)
+}
+
+/// The first and last row id that runs of `task` can have.
+pub(crate) const fn task_runs(task: i64) -> (i64, i64) {
+    (run_id(task, 0), run_id(task, NUMBER_MASK as u64))
+}
+
+/// A run as it was read, its hash already checked.
+#[derive(Debug)]
+pub(crate) struct Run {
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+    pub(crate) prev: Hash,
+    pub(crate) hash: Hash,
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Run {
+    /// The number of its last entry.
+    pub(crate) const fn last(&self) -> u64 {
+        self.first + self.count - 1
+    }
+}
+
+/// Selects runs by a range of row ids, in order, with the columns that [`read`] expects.
+pub(crate) const SELECT: &str = "SELECT id, count, format, spilled, prev, hash, bytes FROM runs
+     WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+
+/// Writes consecutive entries of `task` as a run after the run with hash `prev`.
+pub(crate) fn write(
+    db: &Connection,
+    task: TaskKey,
+    entries: &[Entry],
+    prev: Hash,
+) -> Result<Hash, Failure> {
+    let Some(first) = entries.first().map(|entry| entry.number.0) else {
+        return Ok(prev);
+    };
+    let bytes = encode(entries);
+    let count = entries.len() as u64;
+    let hash = hash_run(prev, task.0, first, count, FORMAT, &bytes);
+    let id = run_id(task.0, first);
+    let spilled = if bytes.len() > SPILL_BYTES {
+        let mut insert =
+            db.prepare_cached("INSERT INTO chunks (run, n, bytes) VALUES (?1, ?2, ?3)")?;
+        for (n, chunk) in bytes.chunks(SPILL_BYTES).enumerate() {
+            insert.execute((id, n as i64, chunk))?;
+        }
+        bytes.len().div_ceil(SPILL_BYTES) as i64
+    } else {
+        0
+    };
+    let inline: &[u8] = if spilled == 0 { &bytes } else { &[] };
+    db.prepare_cached(
+        "INSERT INTO runs (id, count, format, spilled, prev, hash, bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?
+    .execute((id, count as i64, FORMAT, spilled, prev, hash, inline))?;
+    Ok(hash)
+}
+
+/// Reads a run from a row of [`SELECT`] and checks its hash.
+pub(crate) fn read(db: &Connection, row: &Row<'_>) -> Result<Run, Failure> {
+    let (task, first) = unpack_run_id(row.get(0)?);
+    let damaged = |what: &str| Failure::Damaged(format!("task key {task}, entry {first}: {what}"));
+    let count: i64 = row.get(1)?;
+    let format: u8 = row.get(2)?;
+    let spilled: i64 = row.get(3)?;
+    let prev = hash_column(row, 4).ok_or_else(|| damaged("the hash before it is malformed"))?;
+    let hash = hash_column(row, 5).ok_or_else(|| damaged("its hash is malformed"))?;
+    let bytes = if spilled == 0 {
+        Bytes::copy_from_slice(row.get_ref(6)?.as_blob().unwrap_or_default())
+    } else {
+        unspill(db, row.get(0)?, spilled)?
+    };
+    let count = u64::try_from(count).unwrap_or_default();
+    if hash_run(prev, task, first, count, format, &bytes) != hash {
+        return Err(damaged("the stored bytes do not match their hash"));
+    }
+    if format != FORMAT {
+        return Err(damaged("its format is unknown"));
+    }
+    let entries = decode(first, count, &bytes).ok_or_else(|| damaged("its bytes are cut short"))?;
+    Ok(Run {
+        first,
+        count,
+        prev,
+        hash,
+        entries,
+    })
+}
+
+fn unspill(db: &Connection, run: i64, count: i64) -> Result<Bytes, Failure> {
+    // No reservation by `count`, which is not covered by the hash and may be damaged.
+    let mut bytes = BytesMut::new();
+    let mut statement = db.prepare_cached("SELECT bytes FROM chunks WHERE run = ?1 ORDER BY n")?;
+    let mut rows = statement.query([run])?;
+    let mut seen = 0;
+    while let Some(row) = rows.next()? {
+        bytes.extend_from_slice(row.get_ref(0)?.as_blob().unwrap_or_default());
+        seen += 1;
+    }
+    if seen != count {
+        let (task, first) = unpack_run_id(run);
+        return Err(Failure::Damaged(format!(
+            "task key {task}, entry {first}: {seen} of {count} chunks are there"
+        )));
+    }
+    Ok(bytes.freeze())
+}
+
+/// A hash in a column, if it has the length of one.
+pub(crate) fn hash_column(row: &Row<'_>, column: usize) -> Option<Hash> {
+    row.get_ref(column).ok()?.as_blob().ok()?.try_into().ok()
+}
+
+fn encode(entries: &[Entry]) -> Vec<u8> {
+    let size = entries.iter().map(|entry| entry.bytes.len() + 5).sum();
+    let mut bytes = Vec::with_capacity(size);
+    for entry in entries {
+        bytes.put_u32_le(entry.bytes.len() as u32);
+        bytes.put_u8(entry.shape.to_byte());
+        bytes.put_slice(&entry.bytes);
+    }
+    bytes
+}
+
+fn decode(first: u64, count: u64, bytes: &Bytes) -> Option<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        let (head, _) = bytes.get(at..)?.split_first_chunk::<5>()?;
+        let [a, b, c, d, shape] = *head;
+        let from = at + 5;
+        let to = from.checked_add(u32::from_le_bytes([a, b, c, d]) as usize)?;
+        if to > bytes.len() {
+            return None;
+        }
+        entries.push(Entry {
+            number: Number(first + entries.len() as u64),
+            shape: Shape::from_byte(shape),
+            bytes: bytes.slice(from..to),
+        });
+        at = to;
+    }
+    (entries.len() as u64 == count).then_some(entries)
+}
+
+fn hash_run(prev: Hash, task: i64, first: u64, count: u64, format: u8, bytes: &[u8]) -> Hash {
+    let mut hash = Sha256::new_with_prefix(prev);
+    hash.update(task.to_le_bytes());
+    hash.update(first.to_le_bytes());
+    hash.update(count.to_le_bytes());
+    hash.update([format]);
+    hash.update(bytes);
+    first_16(&hash.finalize())
+}
