@@ -1,0 +1,138 @@
+//! Who calls, and what came with the call beside its body.
+
+use a2ad_core::engine::Caller;
+use a2ad_core::keys::{Number, Owner, Scope};
+use a2ad_proto::AgentId;
+use http::HeaderMap;
+use http::request::Parts;
+
+use crate::errors::{Fault, Refusal};
+use crate::limits::Limits;
+use crate::query;
+
+/// The caller of a request to `agent`.
+///
+/// # Errors
+/// If what the caller says about itself is malformed.
+pub(crate) fn identify(head: &Parts, agent: &AgentId, limits: &Limits) -> Result<Caller, Fault> {
+    Ok(Caller {
+        scope: Scope {
+            owner: principal(head),
+            agent: agent.clone(),
+        },
+        idempotency_key: idempotency_key(&head.headers, limits)?,
+    })
+}
+
+/// Whose request it is. The one place where credentials will be looked at; until there are any, everybody is the
+/// same anonymous owner.
+fn principal(_head: &Parts) -> Owner {
+    Owner::anonymous()
+}
+
+fn idempotency_key(headers: &HeaderMap, limits: &Limits) -> Result<Option<String>, Fault> {
+    let mut lines = headers.get_all("idempotency-key").iter();
+    let Some(line) = lines.next() else {
+        return Ok(None);
+    };
+    let is_key = |text: &&str| {
+        (1..=limits.idempotency_key_bytes_max).contains(&text.len())
+            && !text.chars().any(char::is_control)
+    };
+    let key = std::str::from_utf8(line.as_bytes()).ok().filter(is_key);
+    match (key, lines.next()) {
+        (Some(key), None) => Ok(Some(key.to_owned())),
+        _ => Err(Fault::from(Refusal::IdempotencyKey).about("Idempotency-Key")),
+    }
+}
+
+/// The last frame a caller has: `Last-Event-ID`, or `afterSequence` in the query.
+///
+/// # Errors
+/// If it is not a number that a frame could have.
+pub(crate) fn cursor(head: &Parts) -> Result<Option<Number>, Fault> {
+    const HEADER: &str = "Last-Event-ID";
+    const QUERY: &str = "afterSequence";
+    let header = head.headers.get(HEADER).filter(|line| !line.is_empty());
+    let (name, number) = if let Some(line) = header {
+        (HEADER, number(line.as_bytes()))
+    } else if let Some(text) = query::find(head.uri.query(), QUERY) {
+        (QUERY, number(text.as_bytes()))
+    } else {
+        return Ok(None);
+    };
+    number
+        .map(Some)
+        .ok_or_else(|| Fault::from(Refusal::Cursor).about(name))
+}
+
+fn number(text: &[u8]) -> Option<Number> {
+    // `parse` would take a leading plus; stores keep numbers as signed.
+    if !text.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number: i64 = std::str::from_utf8(text).ok()?.parse().ok()?;
+    u64::try_from(number).ok().map(Number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::Request;
+
+    fn head(uri: &str, headers: &[(&str, &[u8])]) -> Parts {
+        let mut request = Request::builder().uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn a_cursor_is_a_whole_number() {
+        let ask = |text: &str| cursor(&head("/", &[("last-event-id", text.as_bytes())]));
+        assert_eq!(ask("0").unwrap(), Some(Number(0)));
+        assert_eq!(ask("17").unwrap(), Some(Number(17)));
+        assert_eq!(ask("").unwrap(), None);
+        for text in ["-1", "+1", "1.0", "x", "1 2", "9223372036854775808"] {
+            assert!(ask(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_header_beats_the_query() {
+        let both = head("/?afterSequence=3", &[("last-event-id", b"4")]);
+        assert_eq!(cursor(&both).unwrap(), Some(Number(4)));
+        let query = head("/?afterSequence=3", &[]);
+        assert_eq!(cursor(&query).unwrap(), Some(Number(3)));
+        assert!(cursor(&head("/?afterSequence=", &[])).is_err());
+        assert!(cursor(&head("/", &[])).unwrap().is_none());
+    }
+
+    #[test]
+    fn an_idempotency_key_is_one_short_line() {
+        let limits = Limits::default();
+        let ask = |values: &[&[u8]]| {
+            let lines: Vec<_> = values
+                .iter()
+                .map(|value| ("idempotency-key", *value))
+                .collect();
+            idempotency_key(&head("/", &lines).headers, &limits)
+        };
+        assert_eq!(ask(&[]).unwrap(), None);
+        assert_eq!(ask(&[b"order 7"]).unwrap().as_deref(), Some("order 7"));
+        assert_eq!(
+            ask(&["größe".as_bytes()]).unwrap().as_deref(),
+            Some("größe")
+        );
+        assert_eq!(
+            ask(&[&[b'k'; 256]]).unwrap().map(|key| key.len()),
+            Some(256)
+        );
+        assert!(ask(&[&[b'k'; 257]]).is_err());
+        assert!(ask(&[b""]).is_err());
+        assert!(ask(&[b"a\tb"]).is_err());
+        assert!(ask(&[b"\xff"]).is_err());
+        assert!(ask(&[b"a", b"a"]).is_err());
+    }
+}

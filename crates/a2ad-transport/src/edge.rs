@@ -1,0 +1,246 @@
+//! The application: which path leads where.
+
+use std::fmt;
+use std::sync::Arc;
+
+use a2ad_core::engine::Engine;
+use a2ad_proto::{AgentCard, AgentId};
+use bytes::Bytes;
+use http::header::{ALLOW, CONNECTION, HOST, TRANSFER_ENCODING};
+use http::{HeaderValue, Method, Request, Response, Version};
+use tokio_util::sync::CancellationToken;
+
+use crate::errors::{Fault, Refusal};
+use crate::limits::Limits;
+use crate::listen::Connection;
+use crate::meters::Meters;
+use crate::operations::Operations;
+use crate::reply::{self, Body, JSON};
+use crate::{card, jsonrpc, probes};
+
+/// Writes the process's metrics in the Prometheus text format.
+pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// What the edge is made of.
+pub struct Edge {
+    /// Does what is asked.
+    pub engine: Engine,
+    /// The agent that answers at `/`.
+    pub agent: AgentId,
+    /// Its card.
+    pub card: AgentCard,
+    /// The daemon's version, for `/health`.
+    pub version: String,
+    /// The text of `/metrics`.
+    pub metrics: RenderMetrics,
+    /// How much callers may take.
+    pub limits: Limits,
+    /// Fires some seconds before the listener stops: readiness goes, HTTP/1 answers say `Connection: close` and
+    /// HTTP/2 connections GOAWAY, so that balancers and clients look elsewhere while requests still succeed.
+    pub draining: CancellationToken,
+}
+
+impl fmt::Debug for Edge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Edge")
+            .field("agent", &self.agent)
+            .field("limits", &self.limits)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Edge {
+    /// Puts the parts together. Metrics go to the recorder that is installed by now.
+    #[must_use]
+    pub fn into_app(self) -> App {
+        App::new(Inner {
+            operations: Box::new(self.engine),
+            mount: Mount::new(self.agent, &self.card),
+            version: self.version,
+            metrics: self.metrics,
+            limits: self.limits,
+            draining: self.draining,
+            meters: Meters::new(),
+        })
+    }
+}
+
+/// The edge, ready to be served by [`serve`](crate::serve). Cheap to clone.
+#[derive(Clone)]
+pub struct App(Arc<Inner>);
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App")
+            .field("agent", &self.0.mount.agent)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What all requests share.
+pub(crate) struct Inner {
+    pub(crate) operations: Box<dyn Operations>,
+    pub(crate) mount: Mount,
+    pub(crate) version: String,
+    pub(crate) metrics: RenderMetrics,
+    pub(crate) limits: Limits,
+    pub(crate) draining: CancellationToken,
+    pub(crate) meters: Meters,
+}
+
+/// An agent at a path. There will be several per agent and several agents; today there is one, at `/`.
+pub(crate) struct Mount {
+    pub(crate) agent: AgentId,
+    pub(crate) card: card::Document,
+    /// Whether the card offers streaming, which gates the streaming methods (OPS-02).
+    pub(crate) streaming: bool,
+}
+
+impl Mount {
+    pub(crate) fn new(agent: AgentId, card: &AgentCard) -> Self {
+        Self {
+            agent,
+            card: card::Document::new(card),
+            streaming: card.capabilities.streaming == Some(true),
+        }
+    }
+}
+
+/// Where a path leads.
+enum Route<'a> {
+    JsonRpc(&'a Mount),
+    Card(&'a Mount),
+    Live,
+    Ready,
+    Health,
+    Metrics,
+}
+
+impl Route<'_> {
+    const fn allow(&self) -> &'static str {
+        match self {
+            Self::JsonRpc(_) => "POST",
+            Self::Card(_) | Self::Live | Self::Ready | Self::Health | Self::Metrics => "GET, HEAD",
+        }
+    }
+
+    fn takes(&self, verb: &Method) -> bool {
+        self.allow()
+            .split(", ")
+            .any(|allowed| allowed == verb.as_str())
+    }
+}
+
+impl App {
+    pub(crate) fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.0.limits
+    }
+
+    /// Fires some seconds before the listener stops.
+    pub(crate) fn draining(&self) -> &CancellationToken {
+        &self.0.draining
+    }
+
+    /// Answers one request.
+    pub(crate) async fn answer<B>(
+        &self,
+        request: Request<B>,
+        connection: &Arc<Connection>,
+    ) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        if request.version() > Version::HTTP_11 {
+            let mut response = self.route(request, connection).await;
+            // HTTP/2 has no such header.
+            response.headers_mut().remove(CONNECTION);
+            return response;
+        }
+        // Where framing was not by length alone, nothing later on the connection is trusted to be a request: what
+        // we took for the end of this one may not be what a proxy took for it.
+        let by_length = !request.headers().contains_key(TRANSFER_ENCODING);
+        let mut response = match framing(&request, connection) {
+            Ok(()) => self.route(request, connection).await,
+            Err(refusal) => refuse(&refusal.into()),
+        };
+        let leaving = self.0.draining.is_cancelled() || connection.stop().is_cancelled();
+        if !by_length || leaving {
+            response
+                .headers_mut()
+                .insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    async fn route<B>(&self, request: Request<B>, connection: &Arc<Connection>) -> Response<Body>
+    where
+        B: http_body::Body<Data = Bytes> + Unpin,
+    {
+        let inner = &*self.0;
+        let Some(route) = inner.find(request.uri().path()) else {
+            return refuse(&Refusal::NoSuchPath.into());
+        };
+        if !route.takes(request.method()) {
+            let mut response = refuse(&Refusal::WrongVerb.into());
+            let allow = HeaderValue::from_static(route.allow());
+            response.headers_mut().insert(ALLOW, allow);
+            return response;
+        }
+        let is_head = request.method() == Method::HEAD;
+        let response = match route {
+            Route::JsonRpc(mount) => jsonrpc::answer(inner, mount, request, connection).await,
+            Route::Card(mount) => mount.card.answer(request.headers()),
+            Route::Live => probes::live(),
+            Route::Ready => probes::ready(inner).await,
+            Route::Health => probes::health(inner),
+            Route::Metrics => probes::metrics(inner),
+        };
+        if is_head {
+            reply::without_body(response)
+        } else {
+            response
+        }
+    }
+}
+
+impl Inner {
+    fn find(&self, path: &str) -> Option<Route<'_>> {
+        Some(match path {
+            "/" => Route::JsonRpc(&self.mount),
+            card::PATH => Route::Card(&self.mount),
+            "/livez" => Route::Live,
+            "/readyz" | "/healthz" => Route::Ready,
+            "/health" => Route::Health,
+            "/metrics" => Route::Metrics,
+            _ => return None,
+        })
+    }
+}
+
+/// Refuses HTTP/1 requests that two readers could take differently.
+fn framing<B>(request: &Request<B>, connection: &Connection) -> Result<(), Refusal> {
+    let headers = request.headers();
+    let length_seen = connection.take_length_seen();
+    if request.version() == Version::HTTP_11 && headers.get_all(HOST).iter().count() != 1 {
+        return Err(Refusal::NoHost);
+    }
+    if headers.contains_key(TRANSFER_ENCODING) && length_seen {
+        return Err(Refusal::AmbiguousLength);
+    }
+    Ok(())
+}
+
+/// An error outside the JSON-RPC binding.
+fn refuse(fault: &Fault) -> Response<Body> {
+    let mut response = reply::whole(fault.http_status(), JSON, fault.http_json());
+    if fault.close {
+        response
+            .headers_mut()
+            .insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
+}

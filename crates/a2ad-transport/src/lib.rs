@@ -1,0 +1,40 @@
+//! Who calls us: the listener, the JSON-RPC binding, event streams, the agent card and the probes.
+//!
+//! An [`Edge`] is put together from an engine, a card and [`Limits`], becomes an [`App`], and is served by
+//! [`serve`]. The crate knows HTTP and the protocol's bindings; it knows neither how tasks are stored nor how the
+//! daemon is configured, and it prints nothing.
+//!
+//! | path | verbs | what |
+//! | --- | --- | --- |
+//! | `/` | POST | JSON-RPC 2.0, protocol 1.0 |
+//! | `/.well-known/agent-card.json` | GET, HEAD | the agent card |
+//! | `/livez` | GET, HEAD | the process answers |
+//! | `/readyz`, `/healthz` | GET, HEAD | the engine takes work and we are not draining |
+//! | `/health` | GET, HEAD | `{"status":"healthy","version":…}` |
+//! | `/metrics` | GET, HEAD | Prometheus text |
+//!
+//! Everything that can go wrong is a row of one table in `errors.rs`.
+#![deny(missing_docs)]
+
+mod body;
+mod caller;
+mod card;
+mod edge;
+mod errors;
+mod jsonrpc;
+mod limits;
+mod listen;
+pub mod meters;
+mod operations;
+mod probes;
+mod query;
+mod reply;
+mod sse;
+mod version;
+
+#[cfg(test)]
+mod tests;
+
+pub use edge::{App, Edge, RenderMetrics};
+pub use limits::Limits;
+pub use listen::{Drained, serve};

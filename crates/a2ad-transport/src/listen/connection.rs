@@ -1,0 +1,72 @@
+//! What is known of one connection while it is served.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use tokio_util::sync::CancellationToken;
+
+/// State that a connection's socket, its requests and their answers share.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stop: CancellationToken,
+    // Relaxed throughout: the counts steer deadlines, and no other memory is published through them.
+    begun: AtomicUsize,
+    in_flight: AtomicUsize,
+    length_seen: AtomicBool,
+}
+
+impl Connection {
+    /// A connection that ends its streams when `stop` fires.
+    pub(crate) fn new(stop: CancellationToken) -> Arc<Self> {
+        Arc::new(Self {
+            stop,
+            begun: AtomicUsize::new(0),
+            in_flight: AtomicUsize::new(0),
+            length_seen: AtomicBool::new(false),
+        })
+    }
+
+    /// Fires when the listener stops: streams end after a whole frame.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Counts a request in; it counts as in flight until the guard is dropped.
+    pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+        InFlight(Arc::clone(self))
+    }
+
+    /// How many requests have begun so far.
+    pub(crate) fn begun(&self) -> usize {
+        self.begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether a request is being answered.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.in_flight.load(Ordering::Relaxed) > 0
+    }
+
+    /// Notes whether the head being read has a `Content-Length` line.
+    pub(crate) fn note_length(&self, seen: bool) {
+        self.length_seen.store(seen, Ordering::Relaxed);
+    }
+
+    /// Whether the head of the request that begins now had a `Content-Length` line, as far as that was seen: a
+    /// request sent ahead of its turn is not looked at. The HTTP parser removes the line where there is a
+    /// `Transfer-Encoding`, so the request itself cannot tell.
+    pub(crate) fn take_length_seen(&self) -> bool {
+        self.length_seen.swap(false, Ordering::Relaxed)
+    }
+}
+
+/// A request being answered; held by the answer's body.
+#[derive(Debug)]
+pub(crate) struct InFlight(Arc<Connection>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}

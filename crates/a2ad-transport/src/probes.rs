@@ -1,0 +1,51 @@
+//! Health, readiness and metrics, for orchestrators rather than for A2A clients.
+
+use http::{HeaderValue, Response, StatusCode};
+use serde::Serialize;
+use tokio::time::timeout;
+
+use crate::edge::Inner;
+use crate::reply::{self, Body, JSON, TEXT};
+
+const PROMETHEUS: HeaderValue =
+    HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+
+/// The process answers at all.
+pub(crate) fn live() -> Response<Body> {
+    reply::whole(StatusCode::OK, TEXT, "ok\n")
+}
+
+/// Whether requests should be sent here: the engine takes work and we are not about to stop.
+pub(crate) async fn ready(inner: &Inner) -> Response<Body> {
+    let no = |why: &'static str| reply::whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, why);
+    if inner.draining.is_cancelled() {
+        return no("draining\n");
+    }
+    match timeout(inner.limits.ready, inner.operations.ready()).await {
+        Ok(Ok(())) => reply::whole(StatusCode::OK, TEXT, "ok\n"),
+        Ok(Err(error)) => {
+            tracing::debug!(error = %error, "not ready");
+            no("not ready\n")
+        }
+        Err(_late) => no("not ready\n"),
+    }
+}
+
+/// What other A2A servers answer here.
+pub(crate) fn health(inner: &Inner) -> Response<Body> {
+    #[derive(Serialize)]
+    struct Health<'a> {
+        status: &'static str,
+        version: &'a str,
+    }
+    let health = Health {
+        status: "healthy",
+        version: &inner.version,
+    };
+    reply::whole(StatusCode::OK, JSON, a2ad_proto::to_json(&health))
+}
+
+/// The metrics as text.
+pub(crate) fn metrics(inner: &Inner) -> Response<Body> {
+    reply::whole(StatusCode::OK, PROMETHEUS, (inner.metrics)())
+}

@@ -1,0 +1,90 @@
+//! Answers: their bodies and the headers they share.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::{Response, StatusCode};
+use http_body::{Frame, SizeHint};
+
+use crate::listen::InFlight;
+use crate::sse::Events;
+
+pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
+
+/// The body of an answer.
+#[derive(Debug)]
+pub(crate) enum Body {
+    /// Bytes at hand; empty once taken.
+    Full(Bytes),
+    /// Events as they come.
+    Events(Events),
+}
+
+/// A body together with the mark that its request is in flight, which goes when the body is done.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    body: Body,
+    _in_flight: InFlight,
+}
+
+impl Answer {
+    pub(crate) fn new(body: Body, in_flight: InFlight) -> Self {
+        Self {
+            body,
+            _in_flight: in_flight,
+        }
+    }
+}
+
+/// An answer with a whole body.
+pub(crate) fn whole(
+    status: StatusCode,
+    content_type: HeaderValue,
+    body: impl Into<Bytes>,
+) -> Response<Body> {
+    let mut response = Response::new(Body::Full(body.into()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+/// The same answer without its body, as HEAD wants it.
+pub(crate) fn without_body(mut response: Response<Body>) -> Response<Body> {
+    if let Body::Full(bytes) = response.body() {
+        let length = HeaderValue::from(bytes.len());
+        response.headers_mut().insert(CONTENT_LENGTH, length);
+    }
+    response.map(|_| Body::Full(Bytes::new()))
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = std::convert::Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+        match &mut self.body {
+            Body::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Body::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
+            Body::Events(events) => events
+                .poll_next(cx)
+                .map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(&self.body, Body::Full(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.body {
+            Body::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Body::Events(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! An engine that does as the ids in the request say.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use a2ad_core::engine::{Caller, EngineError, Frame};
+use a2ad_core::keys::Number;
+use a2ad_core::task::Shape;
+use a2ad_proto::{
+    CancelTaskRequest, GetTaskRequest, ListTasksRequest, SendMessageRequest, SubscribeToTaskRequest,
+};
+use bytes::Bytes;
+use futures_util::future::BoxFuture;
+use tokio::sync::Notify;
+
+use crate::operations::{Answered, Batch, FrameSource, Opened, Operations};
+
+/// What the tests can see and steer.
+#[derive(Debug, Default)]
+pub(super) struct Scripted {
+    pub(super) unready: AtomicBool,
+    /// The callers of sends, in order.
+    pub(super) callers: Mutex<Vec<Caller>>,
+    /// Lets the operations on `held` go on.
+    pub(super) release: Notify,
+    /// Somebody waits on `held`.
+    pub(super) holding: Notify,
+    /// Batches taken from `flood`.
+    pub(super) taken: Arc<AtomicUsize>,
+}
+
+pub(super) fn frame(number: u64, bytes: impl Into<Bytes>) -> Frame {
+    Frame {
+        number: Number(number),
+        shape: Shape::from_byte(1),
+        bytes: bytes.into(),
+    }
+}
+
+fn small(number: u64) -> Frame {
+    frame(number, format!(r#"{{"n":{number}}}"#))
+}
+
+fn refuse(id: &str) -> EngineError {
+    match id {
+        "broken" => EngineError::Internal("the secret cause".into()),
+        "busy" => EngineError::Exhausted("streams"),
+        "down" => EngineError::Unavailable(None),
+        "ended" => EngineError::NotCancelable { id: id.to_owned() },
+        _ => EngineError::TaskNotFound { id: id.to_owned() },
+    }
+}
+
+impl Scripted {
+    async fn one(&self, id: &str) -> Result<Bytes, EngineError> {
+        match id {
+            "t1" => Ok(Bytes::from_static(br#"{"id":"t1"}"#)),
+            "held" => {
+                self.holding.notify_one();
+                self.release.notified().await;
+                Ok(Bytes::from_static(br#"{"id":"held"}"#))
+            }
+            _ => Err(refuse(id)),
+        }
+    }
+
+    fn follow(&self, id: &str, after: Option<Number>) -> Result<Box<dyn FrameSource>, EngineError> {
+        let first = after.map_or(1, |after| after.0 + 1);
+        let steps = match id {
+            "three" => vec![Step::Batch((first..=3).map(small).collect())],
+            "late" => vec![
+                Step::Batch(vec![small(first)]),
+                Step::Fail(refuse("broken")),
+            ],
+            "early" => vec![Step::Fail(refuse("gone"))],
+            "open" => vec![Step::Batch(vec![small(first)]), Step::Silence],
+            "silent" => vec![Step::Silence],
+            "large" => vec![Step::Batch(
+                (1..=10)
+                    .map(|number| frame(number, format!("\"{}\"", "x".repeat(20_000))))
+                    .collect(),
+            )],
+            "flood" => vec![Step::Flood(Arc::clone(&self.taken))],
+            _ => return Err(refuse(id)),
+        };
+        Ok(Box::new(Script(steps.into())))
+    }
+}
+
+enum Step {
+    Batch(Vec<Frame>),
+    Fail(EngineError),
+    Silence,
+    Flood(Arc<AtomicUsize>),
+}
+
+struct Script(VecDeque<Step>);
+
+impl Script {
+    async fn next(&mut self) -> Batch {
+        match self.0.pop_front()? {
+            Step::Batch(frames) if frames.is_empty() => None,
+            Step::Batch(frames) => Some(Ok(frames)),
+            Step::Fail(error) => Some(Err(error)),
+            Step::Silence => {
+                self.0.push_front(Step::Silence);
+                std::future::pending().await
+            }
+            Step::Flood(taken) => {
+                let number = taken.fetch_add(1, Ordering::SeqCst) as u64 + 1;
+                self.0.push_front(Step::Flood(taken));
+                Some(Ok(vec![frame(
+                    number,
+                    format!("\"{}\"", "x".repeat(60_000)),
+                )]))
+            }
+        }
+    }
+}
+
+impl FrameSource for Script {
+    fn next(&mut self) -> BoxFuture<'_, Batch> {
+        Box::pin(Self::next(self))
+    }
+}
+
+impl Operations for Arc<Scripted> {
+    fn send<'a>(&'a self, caller: &'a Caller, request: SendMessageRequest) -> Answered<'a> {
+        Box::pin(async move {
+            request.check()?;
+            self.callers.lock().unwrap().push(caller.clone());
+            Ok(Bytes::from_static(br#"{"task":{"id":"t1"}}"#))
+        })
+    }
+
+    fn get<'a>(&'a self, _: &'a Caller, request: GetTaskRequest) -> Answered<'a> {
+        Box::pin(async move { self.one(&request.id).await })
+    }
+
+    fn list<'a>(&'a self, _: &'a Caller, _: ListTasksRequest) -> Answered<'a> {
+        Box::pin(async { Ok(Bytes::from_static(br#"{"tasks":[]}"#)) })
+    }
+
+    fn cancel<'a>(&'a self, _: &'a Caller, request: CancelTaskRequest) -> Answered<'a> {
+        Box::pin(async move { self.one(&request.id).await })
+    }
+
+    fn stream<'a>(
+        &'a self,
+        _: &'a Caller,
+        request: SendMessageRequest,
+        after: Option<Number>,
+    ) -> Opened<'a> {
+        Box::pin(async move {
+            request.check()?;
+            let id = request.message.map(|message| message.message_id);
+            self.follow(&id.unwrap_or_default(), after)
+        })
+    }
+
+    fn subscribe<'a>(
+        &'a self,
+        _: &'a Caller,
+        request: SubscribeToTaskRequest,
+        after: Option<Number>,
+    ) -> Opened<'a> {
+        Box::pin(async move { self.follow(&request.id, after) })
+    }
+
+    fn ready(&self) -> BoxFuture<'_, Result<(), EngineError>> {
+        Box::pin(async {
+            if self.unready.load(Ordering::SeqCst) {
+                Err(EngineError::Unavailable(None))
+            } else {
+                Ok(())
+            }
+        })
+    }
+}

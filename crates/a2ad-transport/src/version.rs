@@ -1,0 +1,108 @@
+//! Which version of the protocol a request speaks (VER-01 to VER-06).
+
+use http::HeaderMap;
+
+use crate::errors::{Fault, Refusal};
+use crate::query;
+
+/// The header, and the query parameter that stands in for it.
+pub(crate) const NAME: &str = "a2a-version";
+/// What `supportedVersions` in an error's metadata says.
+const SUPPORTED: &str = "1.0";
+
+/// A version that is served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Version {
+    /// Protocol 1.0.
+    V1,
+}
+
+/// Finds the version a request asks for. The header beats the query; a request that names none speaks 0.3.
+///
+/// # Errors
+/// If that version is not served, or what is given is no version.
+pub(crate) fn negotiate(headers: &HeaderMap, query: Option<&str>) -> Result<Version, Fault> {
+    let refused = || Fault::from(Refusal::Version).with("supportedVersions", SUPPORTED);
+    let mut lines = headers.get_all(NAME).iter();
+    let line = lines.next();
+    // Two lines that agree are one statement; two that differ are none.
+    if lines.any(|other| Some(other) != line) {
+        return Err(refused());
+    }
+    let asked = match line.map(|value| value.as_bytes().trim_ascii()) {
+        Some(text) if !text.is_empty() => Some(text.to_vec()),
+        Some(_) | None => query::find(query, NAME).map(|text| text.trim().as_bytes().to_vec()),
+    };
+    let asked = asked.filter(|text| !text.is_empty());
+    match asked.as_deref() {
+        Some(text) if is_1_0(text) => Ok(Version::V1),
+        Some(_) | None => Err(refused()),
+    }
+}
+
+/// Patch digits do not matter (VER-04).
+fn is_1_0(text: &[u8]) -> bool {
+    let Some(rest) = text.strip_prefix(b"1.0") else {
+        return false;
+    };
+    match rest.split_first() {
+        None => true,
+        Some((b'.', patch)) => {
+            (1..=9).contains(&patch.len()) && patch.iter().all(u8::is_ascii_digit)
+        }
+        Some(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http::HeaderValue;
+
+    fn ask(lines: &[&str], query: Option<&str>) -> bool {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(NAME, HeaderValue::from_str(line).unwrap());
+        }
+        negotiate(&headers, query).is_ok()
+    }
+
+    #[test]
+    fn version_1_0_is_served_whatever_its_patch() {
+        for line in ["1.0", "1.0.0", "1.0.17", " 1.0 "] {
+            assert!(ask(&[line], None), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn other_versions_and_nonsense_are_refused() {
+        for line in [
+            "0.3", "0.3.0", "1", "1.", "1.1", "1.00", "01.0", "2.0", "1.0.", "1.0.x", "1.0-rc1",
+            "v1.0", "1.0, 1.0", "latest", "1.0.0.0", "1,0",
+        ] {
+            assert!(!ask(&[line], None), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn no_version_means_0_3() {
+        assert!(!ask(&[], None));
+        assert!(!ask(&[""], None));
+        assert!(!ask(&[], Some("A2A-Version=")));
+    }
+
+    #[test]
+    fn the_query_stands_in_for_the_header_but_never_beats_it() {
+        assert!(ask(&[], Some("A2A-Version=1.0")));
+        assert!(ask(&[], Some("x=1&a2a-version=1%2E0")));
+        assert!(ask(&[""], Some("A2A-Version=1.0")));
+        assert!(ask(&["1.0"], Some("A2A-Version=0.3")));
+        assert!(!ask(&["0.3"], Some("A2A-Version=1.0")));
+    }
+
+    #[test]
+    fn repeated_headers_must_agree() {
+        assert!(ask(&["1.0", "1.0"], None));
+        assert!(!ask(&["1.0", "0.3"], None));
+    }
+}
