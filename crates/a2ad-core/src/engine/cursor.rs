@@ -189,17 +189,25 @@ impl Frames {
                 Tailed::Entries(entries) => return Ok(Some(entries)),
                 Tailed::Nothing => {}
                 Tailed::AskStore => {
-                    let stored = self
-                        .inner
-                        .store
-                        .read(self.watching.task, self.after, BATCH_BYTES)
-                        .await?;
+                    let task = self.watching.task;
+                    let head = self.inner.head(task).await?;
+                    let store = &self.inner.store;
+                    let stored = store.read(task, self.after, BATCH_BYTES).await?;
                     if let Some(first) = stored.first() {
                         check_next(self.after, first)?;
                         return Ok(Some(stored));
                     }
-                    if self.has_ended().await? {
-                        return Ok(None);
+                    match head {
+                        // A cursor at the end of an ended journal waits for nothing.
+                        Some(head) if head.version <= self.after && head.state.is_terminal() => {
+                            return Ok(None);
+                        }
+                        Some(head) if head.version > self.after => {
+                            let what = "the journal is shorter than its head says";
+                            return Err(EngineError::Internal(what.into()));
+                        }
+                        Some(_) => {}
+                        None => return Ok(None),
                     }
                 }
             }
@@ -208,12 +216,6 @@ impl Frames {
                 () = self.inner.life.over.cancelled() => return Ok(None),
             }
         }
-    }
-
-    /// A cursor at the end of an ended journal waits for nothing.
-    async fn has_ended(&self) -> Result<bool, EngineError> {
-        let head = self.inner.head(self.watching.task).await?;
-        Ok(head.is_none_or(|head| head.state.is_terminal() && head.version <= self.after))
     }
 
     /// Moves the cursor over `entries` and turns the visible ones into frames.

@@ -22,6 +22,8 @@ const CLAIM_MAX: usize = 64;
 const STEP: u32 = 256;
 /// How long to wait after the store refused.
 const PAUSE: Duration = Duration::from_millis(500);
+/// How long a changed clock may go unnoticed.
+const CLOCK_STEP: Duration = Duration::from_millis(250);
 /// How often gauges are brought up to date.
 const GAUGES_EVERY: Duration = Duration::from_secs(5);
 
@@ -30,13 +32,18 @@ pub(super) async fn claim_turns(inner: Arc<Inner>) {
     let mut next_due: Option<Timestamp> = None;
     loop {
         let due = async {
-            match next_due {
-                Some(due) => {
-                    let wait = due.as_millis().saturating_sub(inner.now().as_millis());
-                    let wait = u64::try_from(wait).unwrap_or(0).max(1);
-                    tokio::time::sleep(Duration::from_millis(wait)).await;
+            let Some(due) = next_due else {
+                return std::future::pending().await;
+            };
+            // In small steps, since the clock may be set meanwhile.
+            loop {
+                let left = due.as_millis().saturating_sub(inner.now().as_millis());
+                match u64::try_from(left) {
+                    Ok(left) if left > 0 => {
+                        tokio::time::sleep(Duration::from_millis(left).min(CLOCK_STEP)).await;
+                    }
+                    Ok(_) | Err(_) => return,
                 }
-                None => std::future::pending().await,
             }
         };
         tokio::select! {

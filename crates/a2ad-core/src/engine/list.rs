@@ -120,19 +120,15 @@ impl Inner {
     }
 
     /// A token that stands for a place in this caller's list with this filter, and for no other.
+    /// The place is masked: it holds a key, and keys tell how many tasks others have.
     fn write_token(&self, caller: &Caller, filter: &ListFilter, place: ListPlace) -> String {
         let tag = self.token_tag(caller, filter, place);
-        let mut token = String::with_capacity(64);
-        for byte in place
-            .status_at
-            .to_be_bytes()
-            .into_iter()
-            .chain(place.key.0.to_be_bytes())
-            .chain(tag)
-        {
-            token.push_str(&format!("{byte:02x}"));
-        }
-        token
+        let mut bytes = [0; 32];
+        bytes[..8].copy_from_slice(&place.status_at.to_be_bytes());
+        bytes[8..16].copy_from_slice(&place.key.0.to_be_bytes());
+        bytes[16..].copy_from_slice(&tag);
+        self.mask(&mut bytes);
+        bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn read_token(&self, caller: &Caller, filter: &ListFilter, token: &str) -> Option<ListPlace> {
@@ -143,11 +139,21 @@ impl Inner {
         for (at, byte) in bytes.iter_mut().enumerate() {
             *byte = u8::from_str_radix(token.get(2 * at..2 * at + 2)?, 16).ok()?;
         }
+        self.mask(&mut bytes);
         let place = ListPlace {
             status_at: i64::from_be_bytes(bytes[..8].try_into().ok()?),
             key: TaskKey(i64::from_be_bytes(bytes[8..16].try_into().ok()?)),
         };
         (self.token_tag(caller, filter, place) == bytes[16..]).then_some(place)
+    }
+
+    /// Covers the first half by a pad that follows from the second; twice gives it back.
+    fn mask(&self, token: &mut [u8; 32]) {
+        let (place, tag) = token.split_at_mut(16);
+        let pad = self.store.public_ids().tag(&[b"page-pad", tag]);
+        for (byte, pad) in place.iter_mut().zip(pad) {
+            *byte ^= pad;
+        }
     }
 
     fn token_tag(&self, caller: &Caller, filter: &ListFilter, place: ListPlace) -> [u8; 16] {

@@ -1,0 +1,313 @@
+//! One agent: what its card says, how it runs, and what it may take.
+
+use std::time::Duration;
+
+use a2ad_core::agent::AgentPolicy;
+use a2ad_proto::AgentId;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::error::ConfigError;
+use super::units;
+
+/// An agent to serve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(try_from = "Written", into = "Written")]
+#[schemars(with = "Written")]
+#[non_exhaustive]
+pub struct AgentConfig {
+    /// The agent's name in paths, the database and logs.
+    pub id: AgentId,
+    /// A name for people.
+    pub name: String,
+    /// A description for people and models.
+    pub description: String,
+    /// The agent's own version.
+    pub version: String,
+    /// What it is good at.
+    pub skills: Vec<Skill>,
+    /// How it runs. An agent that the embedding program brings has none.
+    pub backend: Option<Backend>,
+    /// What the agent may take.
+    pub limits: AgentLimits,
+}
+
+impl AgentConfig {
+    /// An agent named `id` that the embedding program runs itself.
+    #[must_use]
+    pub fn new(id: AgentId) -> Self {
+        Self {
+            name: id.as_str().to_owned(),
+            description: format!("The agent {id}."),
+            version: "1.0.0".to_owned(),
+            skills: Vec::new(),
+            backend: None,
+            limits: AgentLimits::default(),
+            id,
+        }
+    }
+
+    /// The agent that is served when nothing is configured.
+    #[must_use]
+    pub fn echo() -> Self {
+        #[expect(
+            clippy::expect_used,
+            reason = "the literal is a valid id, and a test says so"
+        )]
+        let id = "echo".parse().expect("a plain word is an id");
+        Self {
+            name: "Echo".to_owned(),
+            description: Echo::DESCRIPTION.to_owned(),
+            backend: Some(Backend::Echo(Echo::default())),
+            ..Self::new(id)
+        }
+    }
+
+    /// What the engine has to know.
+    #[must_use]
+    pub fn policy(&self) -> AgentPolicy {
+        let limits = &self.limits;
+        AgentPolicy {
+            running_max: limits.running,
+            context_turns_max: limits.context_turns,
+            queue_max: limits.queue,
+            deadline: Some(limits.deadline),
+            tries_max: limits.attempts,
+            backoff: limits.backoff,
+            cancel_grace: limits.cancel_grace,
+            on_restart: match limits.on_restart {
+                OnRestart::Requeue => a2ad_core::agent::OnRestart::Requeue,
+                OnRestart::Fail => a2ad_core::agent::OnRestart::Fail,
+            },
+            idempotency: match limits.idempotency {
+                Idempotency::UniqueIds => a2ad_core::agent::Idempotency::UniqueIds,
+                Idempotency::Always => a2ad_core::agent::Idempotency::Always,
+            },
+            ..AgentPolicy::default()
+        }
+    }
+}
+
+/// How an agent runs.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Backend {
+    /// Answers with what it is told.
+    Echo(Echo),
+}
+
+/// The echo back end: answers with what it is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Echo {
+    /// Answers word by word instead of all at once.
+    pub words: bool,
+    /// The pause before each word, or before the whole answer.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub delay: Duration,
+}
+
+impl Echo {
+    const DESCRIPTION: &'static str = "Answers with what it is told.";
+
+    /// Word by word, with a pause before each.
+    #[must_use]
+    pub fn words(delay: Duration) -> Self {
+        Self { words: true, delay }
+    }
+}
+
+impl Default for Echo {
+    fn default() -> Self {
+        Self {
+            words: false,
+            delay: Duration::ZERO,
+        }
+    }
+}
+
+/// Something an agent is good at, for its card.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Skill {
+    /// Its name inside the card.
+    pub id: String,
+    /// A name for people.
+    pub name: String,
+    /// A description for people and models.
+    pub description: String,
+    /// Keywords.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// Prompts that it handles.
+    #[serde(default)]
+    pub examples: Vec<String>,
+}
+
+/// What an agent may take.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct AgentLimits {
+    /// Turns that run at once.
+    #[schemars(range(min = 1))]
+    pub running: u32,
+    /// Turns that may be open in one conversation.
+    #[schemars(range(min = 1))]
+    pub context_turns: u32,
+    /// Turns that may be open in all; beyond, messages are refused.
+    #[schemars(range(min = 1))]
+    pub queue: u32,
+    /// How long a turn may take.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub deadline: Duration,
+    /// How often a turn is tried before its task fails.
+    #[schemars(range(min = 1))]
+    pub attempts: u32,
+    /// The wait before the second try; it doubles from there, up to a minute.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub backoff: Duration,
+    /// How long the agent may take to stop after a cancel; then the turn is taken away.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub cancel_grace: Duration,
+    /// What happens to a turn that a crash or restart cut off.
+    pub on_restart: OnRestart,
+    /// Which message ids make a repeated message recognisable.
+    pub idempotency: Idempotency,
+}
+
+impl Default for AgentLimits {
+    fn default() -> Self {
+        let policy = AgentPolicy::default();
+        Self {
+            running: policy.running_max,
+            context_turns: policy.context_turns_max,
+            queue: policy.queue_max,
+            deadline: policy.deadline.unwrap_or(Duration::from_secs(3600)),
+            attempts: policy.tries_max,
+            backoff: policy.backoff,
+            cancel_grace: policy.cancel_grace,
+            on_restart: OnRestart::default(),
+            idempotency: Idempotency::default(),
+        }
+    }
+}
+
+/// What happens to a turn that a crash or restart cut off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRestart {
+    /// It runs again, as another attempt.
+    #[default]
+    Requeue,
+    /// Its task fails.
+    Fail,
+}
+
+/// Which message ids make a repeated message recognisable.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Idempotency {
+    /// UUIDs and ULIDs; people type others by hand and use them again.
+    #[default]
+    UniqueIds,
+    /// All ids.
+    Always,
+}
+
+/// An agent as it stands in the file: beside the common keys, one for its back end.
+#[derive(Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Agent", extend("oneOf" = [{"required": ["echo"]}]))]
+struct Written {
+    /// The agent's name in paths, the database and logs: letters, digits, `.`, `_` and `-`.
+    #[schemars(with = "String")]
+    id: AgentId,
+    /// A name for people. By default the id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// A description for people and models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    description: Option<String>,
+    /// The agent's own version. By default 1.0.0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    version: Option<String>,
+    /// What it is good at.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    skills: Vec<Skill>,
+    /// Back end: answers with what it is told.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    echo: Option<Echo>,
+    /// What the agent may take.
+    #[serde(default)]
+    limits: AgentLimits,
+}
+
+/// A key that is there counts, also with nothing after it.
+fn present<'de, T: Deserialize<'de>, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    T::deserialize(deserializer).map(Some)
+}
+
+impl TryFrom<Written> for AgentConfig {
+    type Error = ConfigError;
+
+    fn try_from(written: Written) -> Result<Self, ConfigError> {
+        let Some(echo) = written.echo else {
+            return Err(ConfigError::new(format!(
+                "the agent `{}` needs exactly one back end; known: echo",
+                written.id
+            )));
+        };
+        let limits = &written.limits;
+        for (key, value) in [
+            ("running", limits.running),
+            ("context_turns", limits.context_turns),
+            ("attempts", limits.attempts),
+        ] {
+            if value == 0 {
+                return Err(ConfigError::new(format!(
+                    "limits.{key} of the agent `{}` is 0, so that nothing could run; set at least 1",
+                    written.id
+                )));
+            }
+        }
+        Ok(Self {
+            name: written
+                .name
+                .unwrap_or_else(|| written.id.as_str().to_owned()),
+            description: written
+                .description
+                .unwrap_or_else(|| Echo::DESCRIPTION.to_owned()),
+            version: written.version.unwrap_or_else(|| "1.0.0".to_owned()),
+            skills: written.skills,
+            backend: Some(Backend::Echo(echo)),
+            limits: written.limits,
+            id: written.id,
+        })
+    }
+}
+
+impl From<AgentConfig> for Written {
+    fn from(agent: AgentConfig) -> Self {
+        Self {
+            id: agent.id,
+            name: Some(agent.name),
+            description: Some(agent.description),
+            version: Some(agent.version),
+            skills: agent.skills,
+            echo: agent.backend.map(|Backend::Echo(echo)| echo),
+            limits: agent.limits,
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! The configuration: typed, with a default for everything, readable from YAML.
+//!
+//! A [`Config`] can be built in code or read with [`Source`]. Reading takes the file's text, a way
+//! to look up environment variables, and settings that lie over the file; nothing here touches the
+//! environment or the disk.
+
+mod agent;
+mod de;
+mod error;
+mod place;
+mod tree;
+mod units;
+
+pub use agent::{AgentConfig, AgentLimits, Backend, Echo, Idempotency, OnRestart, Skill};
+pub use error::{ConfigError, Origin};
+pub use place::{Database, Listen, PublicUrl};
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use tree::Node;
+
+/// Everything about a server that can be chosen.
+///
+/// [`Config::default`] serves the echo agent on [`Listen::default`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(title = "a2ad.yaml")]
+#[non_exhaustive]
+pub struct Config {
+    /// Where to listen, as `host:port`. Port 0 takes any free port.
+    pub listen: Listen,
+    /// The address under which clients reach the server, for the agent card; behind a proxy it
+    /// differs from `listen`. By default the address that is listened on.
+    pub public_url: Option<PublicUrl>,
+    /// The folder for everything the server keeps. It is created if missing, for this user only.
+    #[schemars(with = "String")]
+    pub data_dir: PathBuf,
+    /// The database: `sqlite://` and a path, relative to `data_dir`.
+    pub database_url: Database,
+    /// What an answered request survives.
+    pub durability: Durability,
+    /// How long stopping may take: streams are ended and running turns may finish.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub drain: Duration,
+    /// What goes to the log, and how.
+    pub log: Log,
+    /// What a caller may take.
+    pub limits: Limits,
+    /// How long tasks are kept.
+    pub retention: Retention,
+    /// The agents to serve. At present exactly one.
+    // A file without agents is a mistake; no file at all means the echo agent.
+    #[serde(default = "no_agents")]
+    pub agents: Vec<AgentConfig>,
+}
+
+fn no_agents() -> Vec<AgentConfig> {
+    Vec::new()
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: Listen::default(),
+            public_url: None,
+            data_dir: PathBuf::from("a2ad-data"),
+            database_url: Database::default(),
+            durability: Durability::default(),
+            drain: Duration::from_secs(10),
+            log: Log::default(),
+            limits: Limits::default(),
+            retention: Retention::default(),
+            agents: vec![AgentConfig::echo()],
+        }
+    }
+}
+
+impl Config {
+    /// The settings outside `agents` that an environment variable may override, as paths of keys.
+    /// The variable for `log.level` is `A2AD_LOG_LEVEL`.
+    pub const SETTINGS: &'static [&'static [&'static str]] = &[
+        &["listen"],
+        &["public_url"],
+        &["data_dir"],
+        &["database_url"],
+        &["durability"],
+        &["drain"],
+        &["log", "format"],
+        &["log", "level"],
+        &["limits", "connections"],
+        &["limits", "body"],
+        &["limits", "idle"],
+        &["limits", "stall"],
+        &["limits", "keep_alive"],
+        &["retention", "terminal"],
+        &["retention", "interrupted"],
+    ];
+
+    /// The JSON Schema of a configuration file.
+    #[must_use]
+    pub fn schema() -> serde_json::Value {
+        let mut schema = schemars::schema_for!(Self);
+        schema.insert(
+            "$id".to_owned(),
+            "https://github.com/a2ad/a2ad/raw/main/docs/a2ad.schema.json".into(),
+        );
+        // Unlike in code, where the default is the echo agent, a file has to name its agents.
+        if let Some(agents) = schema.pointer_mut("/properties/agents") {
+            agents
+                .as_object_mut()
+                .map(|agents| agents.remove("default"));
+        }
+        dashed_too(schema.as_value())
+    }
+
+    /// Where the database file is.
+    #[must_use]
+    pub fn database_path(&self) -> PathBuf {
+        let Database::Sqlite(path) = &self.database_url;
+        self.data_dir.join(path)
+    }
+}
+
+/// Allows every key with dashes beside its form with underscores, in each object of the schema.
+fn dashed_too(schema: &serde_json::Value) -> serde_json::Value {
+    use serde_json::Value;
+    match schema {
+        Value::Array(items) => items.iter().map(dashed_too).collect(),
+        Value::Object(members) => {
+            let mut members: serde_json::Map<String, Value> = members
+                .iter()
+                .map(|(name, value)| (name.clone(), dashed_too(value)))
+                .collect();
+            if let Some(Value::Object(properties)) = members.get("properties").cloned() {
+                let dashed: serde_json::Map<String, Value> = properties
+                    .iter()
+                    .filter(|(name, _)| name.contains('_'))
+                    .map(|(name, value)| (format!("^{}$", name.replace('_', "-")), value.clone()))
+                    .collect();
+                if !dashed.is_empty() {
+                    members.insert("patternProperties".to_owned(), Value::Object(dashed));
+                }
+            }
+            Value::Object(members)
+        }
+        other => other.clone(),
+    }
+}
+
+/// What an answered request survives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Durability {
+    /// A power cut: every commit is synced to the disk.
+    #[default]
+    Full,
+    /// A crash of the process, but not of the machine.
+    Os,
+}
+
+/// What goes to the log, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Log {
+    /// For people or for programs.
+    pub format: LogFormat,
+    /// `error`, `warn`, `info`, `debug` or `trace`, or a filter such as
+    /// `info,a2ad_core=debug`.
+    pub level: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            format: LogFormat::default(),
+            level: "info".to_owned(),
+        }
+    }
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// One readable line each.
+    #[default]
+    Text,
+    /// One JSON object each.
+    Json,
+}
+
+/// What a caller may take.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Connections open at once.
+    pub connections: u32,
+    /// Size of a request's body.
+    #[serde(with = "units::size")]
+    #[schemars(with = "units::SizeText")]
+    pub body: u64,
+    /// How long a connection may idle between requests.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub idle: Duration,
+    /// How long a caller may take nothing of what is ready for it before it is cut off.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub stall: Duration,
+    /// After how much silence a stream sends a comment, so that proxies keep it open.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub keep_alive: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            connections: 16_384,
+            body: 16 << 20,
+            idle: Duration::from_secs(60),
+            stall: Duration::from_secs(60),
+            keep_alive: Duration::from_secs(15),
+        }
+    }
+}
+
+/// How long tasks are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Retention {
+    /// Tasks that have ended are deleted after this time.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub terminal: Duration,
+    /// Tasks that wait for their client this long are canceled.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub interrupted: Duration,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        let day = Duration::from_secs(24 * 3600);
+        Self {
+            terminal: 30 * day,
+            interrupted: 7 * day,
+        }
+    }
+}
+
+/// A configuration that is still to be read: a file's text and what lies over it.
+///
+/// ```
+/// use a2ad_server::config::Source;
+/// let config = Source::yaml("a2ad.yaml", "agents: [{id: parrot, echo: {delay: ${PAUSE}}}]")
+///     .set(&["log", "level"], "debug", "A2AD_LOG_LEVEL")
+///     .read(&|name| (name == "PAUSE").then(|| "20ms".to_owned()))?;
+/// assert_eq!(config.log.level, "debug");
+/// # Ok::<(), a2ad_server::config::ConfigError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    file: Option<(String, String)>,
+    over: Vec<(Vec<String>, String, Origin)>,
+}
+
+impl Source {
+    /// No file: [`Config::default`], unless something is laid over it.
+    #[must_use]
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// A YAML text; `name` is for error messages.
+    #[must_use]
+    pub fn yaml(name: impl Into<String>, text: impl Into<String>) -> Self {
+        Self {
+            file: Some((name.into(), text.into())),
+            over: Vec::new(),
+        }
+    }
+
+    /// Lays a setting over the file; `origin` names the flag or variable it came from. Later ones
+    /// win.
+    #[must_use]
+    pub fn set(
+        mut self,
+        path: &[&str],
+        value: impl Into<String>,
+        origin: impl Into<String>,
+    ) -> Self {
+        let path = path.iter().map(|&key| key.to_owned()).collect();
+        self.over
+            .push((path, value.into(), Origin::Named(origin.into())));
+        self
+    }
+
+    /// Reads it. `variable` looks up what `${NAME}` in the file stands for.
+    pub fn read(&self, variable: &dyn Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
+        let named = |error: ConfigError| match &self.file {
+            Some((name, _)) => error.in_file(name),
+            None => error,
+        };
+        let mut tree = match &self.file {
+            Some((_, text)) => Node::parse(text, variable).map_err(named)?,
+            None => Node {
+                origin: Origin::Named("the settings".to_owned()),
+                kind: tree::Kind::Null,
+            },
+        };
+        for (path, value, origin) in &self.over {
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            tree.set(&path, value, origin);
+        }
+        let mut config =
+            Config::deserialize(&tree).map_err(|error| named(error.at(&tree.origin)))?;
+        if self.file.is_none() {
+            config.agents = Config::default().agents;
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests;

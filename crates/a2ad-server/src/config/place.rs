@@ -1,0 +1,201 @@
+//! Addresses: where to listen, where to be reached, where to keep things.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::error::ConfigError;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listen {
+    /// A name or an address, without brackets.
+    pub host: String,
+    /// 0 takes any free port.
+    pub port: u16,
+}
+
+impl Default for Listen {
+    fn default() -> Self {
+        Self {
+            host: "127.0.0.1".to_owned(),
+            port: 41240,
+        }
+    }
+}
+
+impl FromStr for Listen {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let wrong = || {
+            ConfigError::new(format!(
+                "`{text}` is not an address; write it like 127.0.0.1:41240 or [::1]:41240"
+            ))
+        };
+        let (host, port) = text.trim().rsplit_once(':').ok_or_else(wrong)?;
+        let port = port.parse().map_err(|_| wrong())?;
+        let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']'));
+        let host = match bare {
+            Some(six) if six.parse::<std::net::Ipv6Addr>().is_ok() => six,
+            Some(_) => return Err(wrong()),
+            None if is_host(host) => host,
+            None => return Err(wrong()),
+        };
+        Ok(Self {
+            host: host.to_owned(),
+            port,
+        })
+    }
+}
+
+fn is_host(text: &str) -> bool {
+    let inside = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    !text.is_empty() && text.chars().all(inside)
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// An `http` or `https` address without a trailing slash, query or fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PublicUrl(String);
+
+impl PublicUrl {
+    /// The address as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for PublicUrl {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let url = text.trim().trim_end_matches('/');
+        let rest = url
+            .strip_prefix("https://")
+            .or_else(|| url.strip_prefix("http://"));
+        let fine = rest.is_some_and(|rest| {
+            let host = rest.split('/').next().unwrap_or_default();
+            !host.is_empty()
+                && !rest.contains(['?', '#', '@', '\\', '"'])
+                && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
+        });
+        if fine {
+            Ok(Self(url.to_owned()))
+        } else {
+            Err(ConfigError::new(format!(
+                "`{text}` is not a public address; write it like https://agents.example.com"
+            )))
+        }
+    }
+}
+
+impl fmt::Display for PublicUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What keeps the tasks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Database {
+    /// A SQLite file; a relative path lies in the data directory.
+    Sqlite(PathBuf),
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Self::Sqlite(PathBuf::from("a2ad.db"))
+    }
+}
+
+impl FromStr for Database {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        match text.trim().split_once("://") {
+            Some(("sqlite", path)) if !path.is_empty() && !path.contains(['?', '\0']) => {
+                Ok(Self::Sqlite(PathBuf::from(path)))
+            }
+            Some(("sqlite", _)) => Err(ConfigError::new(
+                "a path has to follow `sqlite://`, such as sqlite://a2ad.db",
+            )),
+            // The rest may hold a password, so only the scheme is repeated.
+            Some((scheme, _)) => Err(ConfigError::new(format!(
+                "no database is known as `{scheme}://`; write it like sqlite://a2ad.db"
+            ))),
+            None => Err(ConfigError::new(
+                "not a database address; write it like sqlite://a2ad.db",
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self::Sqlite(path) = self;
+        write!(f, "sqlite://{}", path.display())
+    }
+}
+
+macro_rules! as_text {
+    ($name:ident, $description:literal, $pattern:literal) => {
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                text.parse().map_err(de::Error::custom)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({
+                    "description": $description,
+                    "type": "string",
+                    "pattern": $pattern,
+                })
+            }
+        }
+    };
+}
+
+as_text!(
+    Listen,
+    "A host and a port, such as 127.0.0.1:41240 or [::1]:41240.",
+    r"^.+:[0-9]+$|\$\{"
+);
+as_text!(
+    PublicUrl,
+    "An http or https address, such as https://agents.example.com.",
+    r"^https?://|\$\{"
+);
+as_text!(
+    Database,
+    "`sqlite://` and a path; a relative one lies in the data directory.",
+    r"^sqlite://.+|\$\{"
+);

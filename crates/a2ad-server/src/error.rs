@@ -1,0 +1,73 @@
+//! Why a server does not start, or does not go on.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use a2ad_core::store::StoreError;
+use a2ad_proto::AgentId;
+use a2ad_store::OpenError;
+
+/// Why a server did not start. Nothing of it is left running.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// There is nothing to serve.
+    #[error(
+        "No A2A agents configured: add one under `agents`, or start without a configuration to serve the echo agent"
+    )]
+    NoAgents,
+    /// More than can be served.
+    #[error(
+        "{count} agents are configured, but this version serves one: keep `{first}` alone, or start a server for each"
+    )]
+    ManyAgents {
+        /// How many.
+        count: usize,
+        /// The first of them.
+        first: AgentId,
+    },
+    /// Nothing runs the agent.
+    #[error("the agent `{0}` has no back end")]
+    NoBackend(AgentId),
+    /// The listening address cannot be had.
+    #[error("cannot listen on {address} ({source}): {advice}")]
+    Bind {
+        /// The address as configured.
+        address: String,
+        /// What to do about it.
+        advice: &'static str,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The data directory cannot be used.
+    #[error("cannot use the data directory {} ({source}): check its permissions, or choose another", path.display())]
+    DataDir {
+        /// The directory.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// The database cannot be used.
+    #[error(transparent)]
+    Database(#[from] OpenError),
+    /// The database was opened, but then did not do what it should.
+    #[error("the database failed at the start")]
+    Store(#[from] StoreError),
+    /// A bug.
+    #[error("a part of the server panicked at the start; the log says where")]
+    Panicked,
+}
+
+/// Why a server ended without being asked to.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RunError {
+    /// The database cannot be written any more, and what is on the disk is in doubt. A new start
+    /// reads it afresh.
+    #[error("the database stopped ({0}): check the disk, then start again")]
+    StoreStopped(Arc<str>),
+    /// A bug.
+    #[error("a part of the server panicked; the log says where")]
+    Panicked,
+}

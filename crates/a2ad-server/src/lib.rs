@@ -1,0 +1,32 @@
+//! The a2ad server as a library: a [`Config`] in, a running A2A server out.
+//!
+//! ```no_run
+//! use a2ad_server::{Config, Server};
+//! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut handle = Server::start(Config::default()).await?;
+//! println!("{}", handle.card_url());
+//! handle.stop();
+//! handle.wait().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An agent of your own implements [`Agent`](a2ad_core::agent::Agent) and is served with
+//! [`Server::agent`]. This crate puts store, engine and transport together; it prints nothing,
+//! reads no environment and never exits.
+#![deny(missing_docs)]
+
+mod card;
+pub mod config;
+mod echo;
+mod error;
+mod meter;
+mod server;
+
+pub use a2ad_core::agent;
+pub use a2ad_store::{OpenError, Problem, VerifyReport, verify};
+
+pub use config::{Config, ConfigError};
+pub use echo::EchoAgent;
+pub use error::{RunError, StartError};
+pub use server::{Handle, Server};

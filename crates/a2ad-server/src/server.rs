@@ -1,0 +1,349 @@
+//! From a configuration to a running server.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use a2ad_core::agent::Agent;
+use a2ad_core::clock::Surroundings;
+use a2ad_core::engine::{AgentSpec, Engine, EngineOptions, Hub, Retention};
+use a2ad_store::{SqliteOptions, SqliteStore};
+use a2ad_transport::Edge;
+use tokio::net::TcpListener;
+use tokio::task::{JoinSet, spawn_blocking};
+use tokio_util::sync::CancellationToken;
+
+use crate::card::card;
+use crate::config::{AgentConfig, Backend, Config, Durability, Listen};
+use crate::echo::EchoAgent;
+use crate::error::{RunError, StartError};
+use crate::meter::{Recorder, UPKEEP};
+
+/// How long CancelTask waits for an agent to stop before it answers.
+const CANCEL_WAIT: Duration = Duration::from_secs(5);
+/// How often tasks are looked at that have been kept long enough.
+const RETENTION_EVERY: Duration = Duration::from_secs(60);
+/// How long connections may take to finish once nothing runs any more.
+const CONNECTIONS_DRAIN: Duration = Duration::from_secs(2);
+/// How long the engine may take to let go when its store is gone.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// A server that is not running yet.
+#[derive(Clone, Debug)]
+pub struct Server {
+    config: Config,
+    brought: Vec<(AgentConfig, Arc<dyn Agent>)>,
+}
+
+impl Server {
+    /// A server as configured.
+    #[must_use]
+    pub const fn new(config: Config) -> Self {
+        Self {
+            config,
+            brought: Vec::new(),
+        }
+    }
+
+    /// Serves an agent of the embedding program beside the configured ones; clear
+    /// [`Config::agents`] to serve it alone. The back end in its configuration is ignored.
+    #[must_use]
+    pub fn agent(mut self, config: AgentConfig, agent: Arc<dyn Agent>) -> Self {
+        self.brought.push((config, agent));
+        self
+    }
+
+    /// Starts the configured server: `Server::new(config).run()`.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub async fn start(config: Config) -> Result<Handle, StartError> {
+        Self::new(config).run().await
+    }
+
+    /// Says whether the agents can be served, without touching anything.
+    ///
+    /// # Errors
+    /// If there is none, or more than one, or one without a back end.
+    pub fn check(&self) -> Result<(), StartError> {
+        self.agents().map(drop)
+    }
+
+    /// Listens, opens the database, takes up what an earlier run left behind, and serves.
+    ///
+    /// # Errors
+    /// See [`StartError`]; nothing is left running then.
+    pub async fn run(self) -> Result<Handle, StartError> {
+        let (agent, backend) = self.agents()?;
+        let config = self.config;
+        let recorder = Recorder::get();
+        // First, so that a mistaken second start ends before it touches the database.
+        let (listener, addr) = bind(&config.listen).await?;
+        let hub = Hub::new();
+        let store = open(&config, Arc::clone(&hub)).await?;
+        let options = EngineOptions {
+            agents: vec![AgentSpec {
+                id: agent.id.clone(),
+                agent: backend,
+                policy: agent.policy(),
+            }],
+            retention: Retention {
+                terminal: config.retention.terminal,
+                interrupted: config.retention.interrupted,
+                every: RETENTION_EVERY,
+            },
+            cancel_wait: CANCEL_WAIT,
+            surroundings: Surroundings::default(),
+        };
+        let engine = Engine::start(options, Arc::<SqliteStore>::clone(&store), hub).await?;
+        let url = base_url(&config, addr);
+        let draining = CancellationToken::new();
+        let stop = CancellationToken::new();
+        let app = Edge {
+            engine: engine.clone(),
+            agent: agent.id.clone(),
+            card: card(&agent, &url),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            metrics: recorder.render(),
+            limits: limits(&config),
+            draining: draining.clone(),
+        }
+        .into_app();
+
+        let running = Running {
+            engine,
+            store,
+            recorder,
+            draining: draining.clone(),
+            stop: stop.clone(),
+            patience: config.drain,
+        };
+        let mut tasks = JoinSet::new();
+        tasks.spawn(running.supervise(listener, app));
+        tracing::info!(%addr, agent = %agent.id, "serving");
+        Ok(Handle {
+            addr,
+            url,
+            draining,
+            stop,
+            tasks,
+        })
+    }
+
+    fn agents(&self) -> Result<(AgentConfig, Arc<dyn Agent>), StartError> {
+        let mut all = self.brought.clone();
+        for agent in &self.config.agents {
+            let backend: Arc<dyn Agent> = match &agent.backend {
+                Some(Backend::Echo(echo)) => Arc::new(EchoAgent::new(echo)),
+                None => return Err(StartError::NoBackend(agent.id.clone())),
+            };
+            all.push((agent.clone(), backend));
+        }
+        let count = all.len();
+        let mut all = all.into_iter();
+        match (all.next(), all.next()) {
+            (None, _) => Err(StartError::NoAgents),
+            (Some(only), None) => Ok(only),
+            (Some((first, _)), Some(_)) => Err(StartError::ManyAgents {
+                count,
+                first: first.id,
+            }),
+        }
+    }
+}
+
+/// A running server. Dropping it ends the server at once, as a crash would; [`stop`](Self::stop)
+/// and [`wait`](Self::wait) end it in good order.
+#[derive(Debug)]
+pub struct Handle {
+    addr: SocketAddr,
+    url: String,
+    draining: CancellationToken,
+    stop: CancellationToken,
+    tasks: JoinSet<Result<(), RunError>>,
+}
+
+impl Handle {
+    /// The address that is listened on, with the port that was found for port 0.
+    #[must_use]
+    pub const fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// The address for clients, without a trailing slash.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where the agent card is.
+    #[must_use]
+    pub fn card_url(&self) -> String {
+        format!("{}/.well-known/agent-card.json", self.url)
+    }
+
+    /// Says that the end is near: readiness goes and connections are not kept, while everything
+    /// still works. Balancers need a moment to notice before [`stop`](Self::stop).
+    pub fn announce_stop(&self) {
+        self.draining.cancel();
+    }
+
+    /// Begins to stop: no new work is taken, turns that run may finish for as long as `drain`
+    /// says, the rest is handed back for the next start, streams end after a whole frame.
+    /// [`wait`](Self::wait) resolves when that is done.
+    pub fn stop(&self) {
+        self.draining.cancel();
+        self.stop.cancel();
+    }
+
+    /// Resolves when the server has ended. Cancel-safe.
+    ///
+    /// # Errors
+    /// If it was not asked to end; see [`RunError`].
+    pub async fn wait(&mut self) -> Result<(), RunError> {
+        match self.tasks.join_next().await {
+            Some(Ok(ended)) => ended,
+            Some(Err(_)) => Err(RunError::Panicked),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What runs behind a [`Handle`].
+struct Running {
+    engine: Engine,
+    store: Arc<SqliteStore>,
+    recorder: Recorder,
+    draining: CancellationToken,
+    stop: CancellationToken,
+    patience: Duration,
+}
+
+impl Running {
+    async fn supervise(
+        self,
+        listener: TcpListener,
+        app: a2ad_transport::App,
+    ) -> Result<(), RunError> {
+        let hang_up = CancellationToken::new();
+        let edge = a2ad_transport::serve(listener, app, hang_up.clone());
+        let work = async {
+            let end = self.until_the_end().await;
+            self.draining.cancel();
+            match &end {
+                // Streams and blocked calls stay open while turns finish: they are what the
+                // callers wait for.
+                Ok(()) => self.engine.drain(self.patience).await,
+                Err(reason) => {
+                    tracing::error!(reason = %reason, "the database stopped");
+                    let drained = self.engine.drain(Duration::ZERO);
+                    if tokio::time::timeout(FAREWELL, drained).await.is_err() {
+                        tracing::warn!("turns did not end in time");
+                    }
+                }
+            }
+            hang_up.cancel();
+            end
+        };
+        let (end, drained) = tokio::join!(work, edge);
+        let store = Arc::clone(&self.store);
+        if spawn_blocking(move || store.close()).await.is_err() {
+            return Err(RunError::Panicked);
+        }
+        tracing::info!(connections_cut = drained.cut, "stopped");
+        end.map_err(RunError::StoreStopped)
+    }
+
+    /// Waits until somebody asks to stop, or the store gives up.
+    async fn until_the_end(&self) -> Result<(), Arc<str>> {
+        let mut upkeep = tokio::time::interval(UPKEEP);
+        loop {
+            tokio::select! {
+                biased;
+                reason = self.engine.stopped() => return Err(reason),
+                () = self.stop.cancelled() => return Ok(()),
+                _ = upkeep.tick() => self.recorder.tidy(),
+            }
+        }
+    }
+}
+
+async fn bind(listen: &Listen) -> Result<(TcpListener, SocketAddr), StartError> {
+    let refused = |source: std::io::Error| StartError::Bind {
+        address: listen.to_string(),
+        advice: match source.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "stop the program that has it, or choose another with --port"
+            }
+            std::io::ErrorKind::PermissionDenied => "choose a port from 1024 on with --port",
+            _ => "check the address",
+        },
+        source,
+    };
+    let listener = TcpListener::bind((listen.host.as_str(), listen.port))
+        .await
+        .map_err(refused)?;
+    let addr = listener.local_addr().map_err(refused)?;
+    Ok((listener, addr))
+}
+
+async fn open(config: &Config, hub: Arc<Hub>) -> Result<Arc<SqliteStore>, StartError> {
+    let path = config.database_path();
+    let folders: Vec<PathBuf> = [Some(config.data_dir.as_path()), path.parent()]
+        .into_iter()
+        .flatten()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map(Path::to_owned)
+        .collect();
+    let options = SqliteOptions {
+        path,
+        durability: match config.durability {
+            Durability::Full => a2ad_store::Durability::Full,
+            Durability::Os => a2ad_store::Durability::Os,
+        },
+        ..SqliteOptions::default()
+    };
+    let opened = spawn_blocking(move || -> Result<SqliteStore, StartError> {
+        for folder in folders {
+            create_private(&folder).map_err(|source| StartError::DataDir {
+                path: folder,
+                source,
+            })?;
+        }
+        Ok(SqliteStore::open(options, hub)?)
+    });
+    let store = opened.await.map_err(|_| StartError::Panicked)??;
+    Ok(Arc::new(store))
+}
+
+/// Creates a folder that only its owner can look into: it will hold what people say to agents.
+fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
+
+/// The address for clients when nothing better is configured.
+fn base_url(config: &Config, addr: SocketAddr) -> String {
+    match &config.public_url {
+        Some(url) => url.as_str().to_owned(),
+        // Listening everywhere is no address to call.
+        None if addr.ip().is_unspecified() => format!("http://localhost:{}", addr.port()),
+        None => format!("http://{addr}"),
+    }
+}
+
+fn limits(config: &Config) -> a2ad_transport::Limits {
+    let limits = &config.limits;
+    a2ad_transport::Limits {
+        connections_max: limits.connections.max(1) as usize,
+        body_bytes_max: usize::try_from(limits.body).unwrap_or(usize::MAX),
+        keep_alive: limits.idle,
+        stall: limits.stall,
+        sse_keep_alive: limits.keep_alive,
+        drain: CONNECTIONS_DRAIN,
+        ..a2ad_transport::Limits::default()
+    }
+}

@@ -1,0 +1,9 @@
+//! The library from the outside.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should panic"
+)]
+
+mod documents;
+mod embedding;
