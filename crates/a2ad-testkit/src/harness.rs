@@ -1,0 +1,156 @@
+//! The real server on a free port with a data directory of its own.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use a2ad_proto::{GetTaskRequest, Part, Task};
+use a2ad_server::config::{AgentConfig, Config};
+use a2ad_server::{Handle, Server};
+use tempfile::TempDir;
+
+use crate::agents::{Obedient, obedient};
+use crate::client::{Client, JsonRpc};
+
+/// How the scenario's client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Binding {
+    /// JSON-RPC over HTTP.
+    JsonRpc,
+}
+
+/// Where the scenario's server keeps its tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StoreKind {
+    /// An embedded SQLite file.
+    Sqlite,
+}
+
+/// How long a condition may take to come true. Reached only by a test that fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A running server, an agent that obeys, and a client.
+pub struct Harness {
+    /// The client.
+    pub client: Box<dyn Client>,
+    /// The agent behind the server.
+    pub agent: Arc<Obedient>,
+    binding: Binding,
+    handle: Handle,
+    folder: TempDir,
+}
+
+impl std::fmt::Debug for Harness {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Harness({})", self.handle.addr())
+    }
+}
+
+impl Harness {
+    /// Starts a server with an empty store.
+    pub async fn start(binding: Binding, store: StoreKind) -> Self {
+        let StoreKind::Sqlite = store;
+        let folder = TempDir::new().expect("a temporary folder");
+        let agent = obedient();
+        let handle = serve(&folder, &agent).await;
+        Self {
+            client: connect(binding, handle.addr()),
+            agent,
+            binding,
+            handle,
+            folder,
+        }
+    }
+
+    /// Where the server listens.
+    #[must_use]
+    pub fn addr(&self) -> SocketAddr {
+        self.handle.addr()
+    }
+
+    /// Ends the server in good order and starts it again on the same data.
+    pub async fn restart(&mut self) {
+        self.handle.stop();
+        self.handle.wait().await.expect("the server stops");
+        self.handle = serve(&self.folder, &self.agent).await;
+        self.client = connect(self.binding, self.handle.addr());
+    }
+
+    /// Begins to end the server in good order.
+    pub fn handle_stop(&self) {
+        self.handle.stop();
+    }
+
+    /// Ends the server in good order and gives its data.
+    pub async fn stop(mut self) -> TempDir {
+        self.handle.stop();
+        self.handle.wait().await.expect("the server stops");
+        self.folder
+    }
+
+    /// Asks for a task until it is as wanted.
+    pub async fn until(&self, id: &str, wanted: impl Fn(&Task) -> bool) -> Task {
+        let ask = async {
+            loop {
+                let request = GetTaskRequest {
+                    id: id.to_owned(),
+                    ..GetTaskRequest::default()
+                };
+                let task = self.client.get(request).await.expect("the task is there");
+                if wanted(&task) {
+                    return task;
+                }
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, ask)
+            .await
+            .unwrap_or_else(|_| panic!("task {id} never was as wanted"))
+    }
+
+    /// Waits until a task told `gate` stands at the gate.
+    pub async fn wait_at_gate(&self, id: &str) {
+        self.until(id, |task| {
+            let parts = task.artifacts.iter().flat_map(|artifact| &artifact.parts);
+            parts
+                .filter_map(Part::as_text)
+                .any(|said| said == "waiting ")
+        })
+        .await;
+    }
+
+    /// How many turns the agent began.
+    #[must_use]
+    pub fn agent_begun(&self) -> u32 {
+        self.agent.begun.load(Ordering::SeqCst)
+    }
+
+    /// How many turns the agent worked on at once, at most.
+    #[must_use]
+    pub fn agent_most(&self) -> u32 {
+        self.agent.most.load(Ordering::SeqCst)
+    }
+}
+
+async fn serve(folder: &TempDir, agent: &Arc<Obedient>) -> Handle {
+    let mut config = Config::default();
+    config.listen = "127.0.0.1:0".parse().expect("an address");
+    config.data_dir = folder.path().join("data");
+    config.drain = Duration::from_millis(200);
+    config.agents = Vec::new();
+    let mut described = AgentConfig::new("obedient".parse().expect("an id"));
+    described.limits.backoff = Duration::from_millis(5);
+    described.limits.cancel_grace = Duration::from_millis(100);
+    Server::new(config)
+        .agent(described, Arc::<Obedient>::clone(agent))
+        .run()
+        .await
+        .expect("the server starts")
+}
+
+fn connect(binding: Binding, to: SocketAddr) -> Box<dyn Client> {
+    match binding {
+        Binding::JsonRpc => Box::new(JsonRpc::new(to)),
+    }
+}

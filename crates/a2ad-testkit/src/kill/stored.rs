@@ -1,0 +1,142 @@
+//! What the store holds, read through its own door once nobody else has it open.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use a2ad_core::keys::{Number, Owner, Scope, TaskKey};
+use a2ad_core::store::{Committed, ListFilter, ListPlace, Store as _, StoreError, Wake};
+use a2ad_core::task::Entry;
+use a2ad_proto::TaskState;
+use a2ad_store::{Durability, SqliteOptions, SqliteStore};
+
+use super::checker::Checker;
+
+/// How many tasks are listed at a time.
+const PAGE: usize = 200;
+/// How much of a journal is read at a time: little, so that reading in pieces is tried as well.
+const READ_BYTES: usize = 16 << 10;
+
+/// A task as the store holds it.
+#[derive(Clone, Debug)]
+pub struct StoredTask {
+    /// Its public id.
+    pub id: String,
+    /// Its context's public id.
+    pub context_id: String,
+    /// Whose it is.
+    pub owner: String,
+    /// The state in its head.
+    pub state: TaskState,
+    /// The version in its head.
+    pub version: u64,
+    /// Its open turns.
+    pub turns: usize,
+    /// Its journal.
+    pub entries: Vec<Entry>,
+}
+
+/// Nobody listens while the checker reads.
+#[derive(Debug)]
+struct Nobody;
+
+impl Wake for Nobody {
+    fn committed(&self, _batch: Vec<Committed>) {}
+    fn stopped(&self, _reason: &str) {}
+}
+
+/// Shows the checker everything that the database at `path` holds, then what `verify` says of it.
+pub async fn read_all(path: &Path, agent: &str, checker: &mut Checker<'_>) {
+    match a2ad_store::verify(path) {
+        Ok(report) => {
+            for problem in &report.problems {
+                checker.unsound(format!("verify: {problem}"));
+            }
+        }
+        Err(error) => checker.unsound(format!("verify could not open the database: {error}")),
+    }
+    let options = SqliteOptions {
+        durability: Durability::Os,
+        ..SqliteOptions::at(path)
+    };
+    let store = match SqliteStore::open(options, Arc::new(Nobody)) {
+        Ok(store) => store,
+        Err(error) => {
+            checker.unsound(format!("the database cannot be opened: {error}"));
+            return;
+        }
+    };
+    let scope = Scope {
+        owner: Owner::anonymous(),
+        agent: agent.parse().expect("the agent's id is one"),
+    };
+    if let Err(error) = read_tasks(&store, &scope, checker).await {
+        checker.unsound(format!("the database cannot be read: {error}"));
+    }
+    match store.stats().await {
+        Ok(stats) => checker.turns_left(stats.turns.iter().sum(), stats.dead),
+        Err(error) => checker.unsound(format!("turns cannot be counted: {error}")),
+    }
+}
+
+async fn read_tasks(
+    store: &SqliteStore,
+    scope: &Scope,
+    checker: &mut Checker<'_>,
+) -> Result<(), StoreError> {
+    let mut after: Option<ListPlace> = None;
+    let (mut listed, mut total) = (0, 0);
+    loop {
+        let page = store
+            .list(scope, &ListFilter::default(), after, PAGE, false)
+            .await?;
+        if after.is_none() {
+            total = page.total;
+        }
+        for task in &page.tasks {
+            listed += 1;
+            match read_task(store, task.place.key).await {
+                Ok(Some(stored)) => {
+                    let id = stored.id.parse().expect("a stored id is one");
+                    let found = store.find(scope, &id).await?;
+                    checker.stored(&stored, found == Some(task.place.key));
+                }
+                Ok(None) => checker.unsound(format!("task key {} has no head", task.place.key.0)),
+                Err(error) => {
+                    checker.unsound(format!("task key {}: {error}", task.place.key.0));
+                }
+            }
+        }
+        after = page.tasks.last().map(|task| task.place);
+        if !page.more || after.is_none() {
+            break;
+        }
+    }
+    if listed != total {
+        checker.unsound(format!("{total} tasks are counted but {listed} listed"));
+    }
+    Ok(())
+}
+
+async fn read_task(store: &SqliteStore, key: TaskKey) -> Result<Option<StoredTask>, StoreError> {
+    let Some(head) = store.head(key).await? else {
+        return Ok(None);
+    };
+    let mut entries: Vec<Entry> = Vec::new();
+    loop {
+        let after = entries.last().map_or(Number::ZERO, |entry| entry.number);
+        let more = store.read(key, after, READ_BYTES).await?;
+        if more.is_empty() {
+            break;
+        }
+        entries.extend(more);
+    }
+    Ok(Some(StoredTask {
+        id: head.identity.id.as_str().to_owned(),
+        context_id: head.identity.context_id.as_str().to_owned(),
+        owner: head.identity.scope.owner.as_str().to_owned(),
+        state: head.state,
+        version: head.version.0,
+        turns: head.turns.len(),
+        entries,
+    }))
+}
