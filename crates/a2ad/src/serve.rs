@@ -1,0 +1,90 @@
+//! `a2ad serve`: starts the server, says where it is, and stops it when told to.
+
+use std::time::Duration;
+
+use a2ad_server::config::Durability;
+use a2ad_server::{Config, Handle, Server};
+use anyhow::Context as _;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::arguments::Serve;
+use crate::failure::{Exit, Failure};
+use crate::{logs, settings, tell};
+
+/// How long a balancer gets to notice that we are going, before we do.
+const NOTICE: Duration = Duration::from_secs(1);
+
+pub(crate) fn run(arguments: &Serve) -> Result<(), Failure> {
+    let settings = settings::read_to_serve(arguments)?;
+    logs::start(&settings.config.log)?;
+    let runtime = tokio::runtime::Runtime::new()
+        .context("start the runtime")
+        .map_err(|error| Failure::new(Exit::Failure, error))?;
+    runtime.block_on(serve(settings.config))
+}
+
+async fn serve(config: Config) -> Result<(), Failure> {
+    // Before anything is said to be running, so that a signal right after the banner counts.
+    let mut terminate = listen_for(SignalKind::terminate())?;
+    let mut interrupt = listen_for(SignalKind::interrupt())?;
+    let mut handle = Server::start(config.clone()).await?;
+    tell(&banner(&config, &handle));
+    if !handle.addr().ip().is_loopback() {
+        tracing::warn!(
+            "whoever can reach this address can use the agent: there is no authentication"
+        );
+    }
+
+    tokio::select! {
+        ended = handle.wait() => return Ok(ended?),
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {
+            handle.announce_stop();
+            tokio::select! {
+                () = tokio::time::sleep(NOTICE.min(config.drain)) => {}
+                _ = interrupt.recv() => {}
+            }
+        }
+    }
+    tracing::info!("stopping");
+    handle.stop();
+    tokio::select! {
+        ended = handle.wait() => Ok(ended?),
+        _ = interrupt.recv() => Err(hurried()),
+        _ = terminate.recv() => Err(hurried()),
+    }
+}
+
+fn listen_for(kind: SignalKind) -> Result<Signal, Failure> {
+    signal(kind)
+        .context("listen for signals")
+        .map_err(|error| Failure::new(Exit::Failure, error))
+}
+
+fn hurried() -> Failure {
+    Failure::new(
+        Exit::Failure,
+        anyhow::anyhow!("stopped by a second signal; the next start takes up what was running"),
+    )
+}
+
+fn banner(config: &Config, handle: &Handle) -> String {
+    let agents: Vec<String> = config
+        .agents
+        .iter()
+        .map(|agent| agent.id.to_string())
+        .collect();
+    let database = config.database_path();
+    let survives = match config.durability {
+        Durability::Full => "survives crashes and power cuts",
+        Durability::Os => "survives crashes; a power cut can lose the last answers",
+    };
+    format!(
+        "a2ad {} listening on http://{}\n  agent  {}\n  card   {}\n  data   {} ({survives})",
+        env!("CARGO_PKG_VERSION"),
+        handle.addr(),
+        agents.join(", "),
+        handle.card_url(),
+        database.display(),
+    )
+}

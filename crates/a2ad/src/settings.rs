@@ -1,0 +1,169 @@
+//! Flags over environment over file over defaults.
+
+use std::path::{Path, PathBuf};
+
+use a2ad_server::Config;
+use a2ad_server::config::Source;
+use anyhow::Context as _;
+
+use crate::arguments::{Place, Serve};
+use crate::failure::{Exit, Failure};
+
+/// Read if nothing else is named and it is there.
+const DEFAULT_FILE: &str = "a2ad.yaml";
+
+/// A configuration and where it came from.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) config: Config,
+    pub(crate) file: Option<PathBuf>,
+}
+
+/// Looks up a variable; an empty one counts as not set.
+type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// The settings for everything but the address.
+pub(crate) fn read(place: &Place) -> Result<Settings, Failure> {
+    read_with(&Serve::default(), place, &process_environment)
+}
+
+/// The settings for serving.
+pub(crate) fn read_to_serve(arguments: &Serve) -> Result<Settings, Failure> {
+    read_with(arguments, &arguments.place, &process_environment)
+}
+
+fn process_environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn read_with(
+    arguments: &Serve,
+    place: &Place,
+    environment: Environment<'_>,
+) -> Result<Settings, Failure> {
+    let set = |name: &str| environment(name).filter(|value| !value.is_empty());
+    let file = file(place, &set);
+    let mut source = match &file {
+        Some(path) => Source::yaml(path.display().to_string(), text(path)?),
+        None => Source::none(),
+    };
+    if let Some(filter) = set("RUST_LOG") {
+        source = source.set(&["log", "level"], filter, "RUST_LOG");
+    }
+    for path in Config::SETTINGS {
+        let name = format!("A2AD_{}", path.join("_").to_uppercase());
+        if let Some(value) = set(&name) {
+            source = source.set(path, value, name);
+        }
+    }
+    if let Some(folder) = &place.data_dir {
+        let folder = folder
+            .to_str()
+            .ok_or_else(|| Failure::usage("--data-dir: the path is not UTF-8; choose another"))?;
+        source = source.set(&["data_dir"], folder, "--data-dir");
+    }
+    if let Some(listen) = &arguments.listen {
+        source = source.set(&["listen"], listen, "--listen");
+    }
+    let mut config = source.read(environment)?;
+
+    if arguments.listen.is_none() && set("A2AD_LISTEN").is_none() {
+        if let Some(host) = set("HOST") {
+            config.listen.host = host;
+        }
+        if let Some(port) = set("PORT") {
+            config.listen.port = port
+                .parse()
+                .map_err(|_| Failure::usage(format!("PORT: `{port}` is not a port number")))?;
+        }
+    }
+    if let Some(host) = &arguments.host {
+        config.listen.host.clone_from(host);
+    }
+    if let Some(port) = arguments.port {
+        config.listen.port = port;
+    }
+    Ok(Settings { config, file })
+}
+
+fn file(place: &Place, set: Environment<'_>) -> Option<PathBuf> {
+    let named = place.config.clone();
+    let named = named.or_else(|| set("A2AD_CONFIG").map(PathBuf::from));
+    named.or_else(|| {
+        let path = PathBuf::from(DEFAULT_FILE);
+        path.exists().then_some(path)
+    })
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    std::fs::read_to_string(path)
+        .with_context(|| format!("cannot read the configuration {}", path.display()))
+        .map_err(|error| Failure::new(Exit::Usage, error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn listen(arguments: &Serve, environment: &[(&str, &str)]) -> Result<String, String> {
+        let look = |name: &str| {
+            let found = environment.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        read_with(arguments, &arguments.place, &look)
+            .map(|settings| settings.config.listen.to_string())
+            .map_err(|failure| failure.to_string())
+    }
+
+    fn flags(listen: Option<&str>, host: Option<&str>, port: Option<u16>) -> Serve {
+        Serve {
+            listen: listen.map(str::to_owned),
+            host: host.map(str::to_owned),
+            port,
+            ..Serve::default()
+        }
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_that_over_defaults() {
+        let none = flags(None, None, None);
+        let ok = |arguments: &Serve, environment: &[(&str, &str)]| {
+            listen(arguments, environment).unwrap()
+        };
+        assert_eq!(ok(&none, &[]), "127.0.0.1:41240");
+        assert_eq!(ok(&none, &[("PORT", "80")]), "127.0.0.1:80");
+        assert_eq!(ok(&none, &[("HOST", "::1"), ("PORT", "")]), "[::1]:41240");
+        let both = [("PORT", "80"), ("A2AD_LISTEN", "10.0.0.1:90")];
+        assert_eq!(ok(&none, &both), "10.0.0.1:90");
+        assert_eq!(ok(&flags(None, None, Some(0)), &both), "10.0.0.1:0");
+        assert_eq!(
+            ok(&flags(None, None, Some(1)), &[("HOST", "0.0.0.0")]),
+            "0.0.0.0:1"
+        );
+        assert_eq!(ok(&flags(Some("[::1]:5"), None, None), &both), "[::1]:5");
+    }
+
+    #[test]
+    fn a_wrong_setting_names_its_origin() {
+        let none = flags(None, None, None);
+        assert_eq!(
+            listen(&none, &[("PORT", "http")]).unwrap_err(),
+            "PORT: `http` is not a port number"
+        );
+        let error = listen(&none, &[("A2AD_DRAIN", "soon")]).unwrap_err();
+        assert!(error.starts_with("A2AD_DRAIN: `soon`"), "{error}");
+        let error = listen(&flags(Some("here"), None, None), &[]).unwrap_err();
+        assert!(error.starts_with("--listen: `here`"), "{error}");
+    }
+
+    /// Kubernetes sets these for a service named a2ad.
+    #[test]
+    fn variables_that_only_look_like_ours_are_left_alone() {
+        let environment = [
+            ("A2AD_PORT", "tcp://10.0.0.1:41240"),
+            ("A2AD_SERVICE_HOST", "10.0.0.1"),
+        ];
+        let none = flags(None, None, None);
+        assert_eq!(listen(&none, &environment).unwrap(), "127.0.0.1:41240");
+    }
+}

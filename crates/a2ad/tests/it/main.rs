@@ -1,0 +1,14 @@
+//! The real binary, in a folder of its own, on a port of its own.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that cannot go on should panic"
+)]
+
+mod daemon;
+mod documents;
+mod failing;
+mod kill;
+mod serving;
+mod stopping;
+mod verifying;

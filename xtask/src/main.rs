@@ -1,0 +1,71 @@
+//! The project's own checks and chores: `cargo xtask <command>`.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "talking to the terminal is what this program is for"
+)]
+
+mod ci;
+mod deny;
+mod generate;
+mod layers;
+mod workspace;
+
+use std::process::ExitCode;
+
+use anyhow::{Result, bail};
+
+const USAGE: &str = "\
+cargo xtask <command>
+
+  ci                  everything that has to be right before a change lands
+  ci --list           the names of its steps
+  ci <step>…          only these steps
+  generate [--check]  writes docs/a2ad.schema.json and the help texts in docs/command.md
+  layers              checks which crate uses which
+  deny                checks licences, sources and banned crates (installs cargo-deny once)
+  soak [arguments]    the long kill test; by default 500 kills";
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match run(&arguments) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(arguments: &[String]) -> Result<()> {
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["ci", "--list"] => {
+            ci::list();
+            Ok(())
+        }
+        ["ci", steps @ ..] => ci::run(steps),
+        ["generate"] => generate::write(),
+        ["generate", "--check"] => generate::check(),
+        ["layers"] => layers::check(),
+        ["deny"] => deny::check(),
+        ["soak", rest @ ..] => soak(rest),
+        [] | ["help" | "--help" | "-h"] => {
+            println!("{USAGE}");
+            Ok(())
+        }
+        [other, ..] => bail!("no command `{other}`\n\n{USAGE}"),
+    }
+}
+
+/// Kills the daemon at random moments, again and again, and looks for what got lost.
+fn soak(arguments: &[&str]) -> Result<()> {
+    let mut command = workspace::cargo();
+    command.args(["run", "--release", "--locked", "--package", "a2ad-testkit"]);
+    command.args(["--bin", "soak", "--"]);
+    if arguments.is_empty() {
+        command.args(["--kills", "500"]);
+    }
+    command.args(arguments);
+    workspace::succeed(&mut command)
+}
