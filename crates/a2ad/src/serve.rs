@@ -14,6 +14,9 @@ use crate::{logs, settings, tell};
 /// How long a balancer gets to notice that we are going, before we do.
 const NOTICE: Duration = Duration::from_secs(1);
 
+/// How long after a signal another of its kind is taken for the same.
+const ECHO: Duration = Duration::from_millis(250);
+
 pub(crate) fn run(arguments: &Serve) -> Result<(), Failure> {
     let settings = settings::read_to_serve(arguments)?;
     logs::start(&settings.config.log)?;
@@ -37,22 +40,40 @@ async fn serve(config: Config) -> Result<(), Failure> {
 
     tokio::select! {
         ended = handle.wait() => return Ok(ended?),
-        _ = interrupt.recv() => {}
+        _ = interrupt.recv() => tracing::info!("interrupted; stopping"),
         _ = terminate.recv() => {
+            tracing::info!("asked to stop");
             handle.announce_stop();
             tokio::select! {
                 () = tokio::time::sleep(NOTICE.min(config.drain)) => {}
                 _ = interrupt.recv() => {}
+                () = once_more(&mut terminate) => {}
             }
+            // One that came during the notice has shortened it, or was the echo of the first.
+            forget_pending(&mut terminate).await;
         }
     }
-    tracing::info!("stopping");
     handle.stop();
     tokio::select! {
         ended = handle.wait() => Ok(ended?),
         _ = interrupt.recv() => Err(hurried()),
         _ = terminate.recv() => Err(hurried()),
     }
+}
+
+/// Resolves at a second request to stop. Some supervisors signal the process and its group, so what
+/// follows within a moment is the same request.
+async fn once_more(signal: &mut Signal) {
+    tokio::time::sleep(ECHO).await;
+    forget_pending(signal).await;
+    signal.recv().await;
+}
+
+async fn forget_pending(signal: &mut Signal) {
+    while tokio::time::timeout(Duration::ZERO, signal.recv())
+        .await
+        .is_ok()
+    {}
 }
 
 fn listen_for(kind: SignalKind) -> Result<Signal, Failure> {

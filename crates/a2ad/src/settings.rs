@@ -80,6 +80,12 @@ fn read_with(
     if let Some(host) = &arguments.host {
         config.listen.host.clone_from(host);
     }
+    // As in a URL or in `listen`, an IPv6 address may stand in brackets.
+    let host = &config.listen.host;
+    let bare = host.strip_prefix('[').and_then(|it| it.strip_suffix(']'));
+    if let Some(bare) = bare {
+        config.listen.host = bare.to_owned();
+    }
     if let Some(port) = arguments.port {
         config.listen.port = port;
     }

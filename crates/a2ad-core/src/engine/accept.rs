@@ -410,11 +410,11 @@ impl Inner {
         hit: OnceHit,
         mark: Option<Fingerprint>,
     ) -> Result<Accepted, EngineError> {
-        if mark.is_none_or(|mark| mark.body != hit.body) {
-            return Err(EngineError::invalid(
-                "message.messageId",
-                "This id was used before for another message; use a new one",
-            ));
+        let same = mark.is_some_and(|mark| mark.body == hit.body);
+        if !same {
+            let field = mark.map_or("message.messageId", |mark| mark.field);
+            let what = "This id was used before for another message; use a new one";
+            return Err(EngineError::invalid(field, what));
         }
         Ok(Accepted {
             watching: self.hub.watch(hit.task),

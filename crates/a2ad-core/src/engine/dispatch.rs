@@ -159,6 +159,9 @@ pub(super) async fn recover(inner: Arc<Inner>) {
 async fn take_over(inner: &Arc<Inner>, orphan: &Claimed) -> Result<(), EngineError> {
     let TurnRef { task, number } = orphan.turn;
     // An agent that is not configured any more keeps its turns for the day it comes back.
+    if !inner.agents.contains_key(&orphan.agent) {
+        tracing::warn!(agent = %orphan.agent, "a turn waits for an agent that is not configured");
+    }
     let fallback = AgentPolicy::default();
     let policy = inner
         .agents

@@ -12,6 +12,8 @@ use crate::keys::{PublicIds, first_16};
 pub(super) struct Fingerprint {
     pub(super) key: [u8; 16],
     pub(super) body: [u8; 16],
+    /// Where the request's name came from, as the caller would look for it.
+    pub(super) field: &'static str,
 }
 
 /// The fingerprint of a message as the client sent it, if it can be recognised at all.
@@ -25,11 +27,12 @@ pub(super) fn fingerprint(
     message: &Message,
     metadata: Option<&Metadata>,
 ) -> Option<Fingerprint> {
-    let (kind, name): (&[u8], &str) = match &caller.idempotency_key {
-        Some(key) => (b"key", key),
-        None if rule == Idempotency::Always || is_unique(&message.message_id) => {
-            (b"message", &message.message_id)
-        }
+    let id = &message.message_id;
+    let (field, name) = match &caller.idempotency_key {
+        Some(key) => ("Idempotency-Key", key.clone()),
+        // Both kinds are the same id in either case of letters.
+        None if is_unique(id) => ("message.messageId", id.to_ascii_lowercase()),
+        None if rule == Idempotency::Always => ("message.messageId", id.clone()),
         None => return None,
     };
     let scope = &caller.scope;
@@ -37,7 +40,7 @@ pub(super) fn fingerprint(
         b"once",
         scope.owner.as_str().as_bytes(),
         scope.agent.as_str().as_bytes(),
-        kind,
+        field.as_bytes(),
         name.as_bytes(),
     ]);
     let mut body = Sha256::new();
@@ -58,6 +61,7 @@ pub(super) fn fingerprint(
     Some(Fingerprint {
         key,
         body: first_16(&body.finalize()),
+        field,
     })
 }
 

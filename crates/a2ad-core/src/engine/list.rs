@@ -50,13 +50,26 @@ impl Engine {
 
         let mut json = Vec::with_capacity(1024 * page.tasks.len() + 128);
         json.extend_from_slice(b"{\"tasks\":[");
-        for (at, listed) in page.tasks.iter().enumerate() {
-            if at > 0 {
+        let mut first = true;
+        for listed in &page.tasks {
+            let rendered = inner
+                .listed(listed, request.history_length, artifacts)
+                .await;
+            let task = match rendered {
+                Ok(task) => task,
+                // A page may be short (LIST-09); one damaged task must not hide the others.
+                Err(error @ EngineError::Internal(_)) => {
+                    let task = listed.place.key.0;
+                    let error = &error as &dyn std::error::Error;
+                    tracing::error!(task, error, "a damaged task is left out of a list");
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            if !std::mem::take(&mut first) {
                 json.push(b',');
             }
-            inner
-                .write_listed(&mut json, listed, request.history_length, artifacts)
-                .await?;
+            json.extend_from_slice(&task);
         }
         let token = match page.tasks.last() {
             Some(last) if page.more => inner.write_token(caller, &filter, last.place),
@@ -83,15 +96,14 @@ fn parse_context(id: &str) -> Result<Option<ContextId>, EngineError> {
 }
 
 impl Inner {
-    /// Writes one task of a list. `artifacts` is absent unless asked for, and present, even if
-    /// empty, when it was (LIST-05).
-    async fn write_listed(
+    /// One task of a list. `artifacts` is absent unless asked for, and present, even if empty, when
+    /// it was (LIST-05).
+    async fn listed(
         &self,
-        json: &mut Vec<u8>,
         listed: &Listed,
         history_length: Option<i32>,
         artifacts: bool,
-    ) -> Result<(), EngineError> {
+    ) -> Result<Bytes, EngineError> {
         let frozen = listed
             .snapshot
             .as_ref()
@@ -108,15 +120,15 @@ impl Inner {
         } else {
             frozen.body
         };
-        if artifacts {
-            json.extend_from_slice(body.strip_suffix(b"}").unwrap_or(&body));
-            json.extend_from_slice(b",\"artifacts\":");
-            json.extend_from_slice(&frozen.artifacts);
-            json.push(b'}');
-        } else {
-            json.extend_from_slice(&body);
+        if !artifacts {
+            return Ok(body);
         }
-        Ok(())
+        let mut json = Vec::with_capacity(body.len() + frozen.artifacts.len() + 16);
+        json.extend_from_slice(body.strip_suffix(b"}").unwrap_or(&body));
+        json.extend_from_slice(b",\"artifacts\":");
+        json.extend_from_slice(&frozen.artifacts);
+        json.push(b'}');
+        Ok(json.into())
     }
 
     /// A token that stands for a place in this caller's list with this filter, and for no other.

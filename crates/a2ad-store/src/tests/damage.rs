@@ -228,3 +228,19 @@ fn a_broken_page_is_reported_and_does_not_stop_the_report() {
     let report = verify(&rig.path()).unwrap();
     assert!(!report.is_sound());
 }
+
+#[test]
+fn a_secret_that_changed_is_found() {
+    let mut rig = Rig::new();
+    prepared(&mut rig);
+    let db = rusqlite::Connection::open(rig.path()).unwrap();
+    db.execute(
+        "UPDATE meta SET value = zeroblob(16) WHERE key = 'secret'",
+        [],
+    )
+    .unwrap();
+    assert!(problems(&rig)[0].contains("does not lead to it"));
+    db.execute("DELETE FROM meta WHERE key = 'secret'", [])
+        .unwrap();
+    assert!(problems(&rig)[0].contains("the secret of its ids is missing"));
+}

@@ -1,11 +1,12 @@
 //! Every task with its journal and its snapshot.
 
-use a2ad_core::keys::TaskKey;
+use a2ad_core::keys::{PublicIds, TaskKey};
 use a2ad_proto::TaskState;
 use rusqlite::{Connection, Row};
 
 use super::{TaskName, VerifyReport};
 use crate::fail::Failure;
+use crate::open::meta;
 use crate::packed::unpack_id;
 use crate::run::{self, Hash, NO_HASH, Run, hash_column, unpack_run_id};
 use crate::snapshot::{self, Stored};
@@ -50,10 +51,20 @@ struct Walk {
 pub(super) fn tasks(db: &Connection, report: &mut VerifyReport) -> Result<(), Failure> {
     let mut statement =
         db.prepare("SELECT key, id, version, state, chain FROM tasks ORDER BY key")?;
+    let ids = meta(db, "secret")?.map(PublicIds::new);
+    if ids.is_none() {
+        report.report_all("the secret of its ids is missing");
+    }
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let head = Head::read(row)?;
         report.tasks += 1;
+        if ids
+            .as_ref()
+            .is_some_and(|ids| ids.key_of(&head.name.0) != Some(head.key))
+        {
+            report.report_of(&head.name, None, "its id does not lead to it");
+        }
         journal(db, &head, report)?;
         check_snapshot(db, &head, report)?;
     }

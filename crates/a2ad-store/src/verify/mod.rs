@@ -127,6 +127,7 @@ pub fn verify(path: &Path) -> Result<VerifyReport, OpenError> {
     let known = MIGRATIONS.last().map_or(0, |step| step.schema);
     let mut report = VerifyReport::default();
     if schema(&db, path, known)? == 0 {
+        report.report_all("the file is empty: there is no database in it");
         return Ok(report);
     }
     match walk(&db, &mut report) {

@@ -48,10 +48,10 @@ async fn a_missing_or_empty_file_becomes_a_database() {
 }
 
 #[test]
-fn an_empty_file_verifies_as_empty() {
+fn an_empty_file_is_no_database_to_verify() {
     let (_dir, path) = folder();
     fs::write(&path, b"").unwrap();
-    assert!(verify(&path).unwrap().is_sound());
+    assert!(!verify(&path).unwrap().is_sound());
     assert_eq!(fs::metadata(&path).unwrap().len(), 0, "nothing was written");
 }
 

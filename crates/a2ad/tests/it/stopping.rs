@@ -116,3 +116,20 @@ fn a_second_signal_does_not_wait() {
     assert!(error.contains("stopped by a second signal"), "{error}");
     drop(reader);
 }
+
+#[test]
+fn a_stop_that_arrives_twice_is_one_stop() {
+    let folder = folder();
+    let daemon = slow(folder.path(), "20s");
+    let (reader, _) = begun(&daemon);
+    // As GNU timeout does: the process, then its group.
+    daemon.signal("-TERM");
+    daemon.signal("-TERM");
+    let rest = rest(reader);
+    let (code, log) = daemon.wait();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(
+        rest.contains("TASK_STATE_COMPLETED"),
+        "the turn could finish: {rest}"
+    );
+}
