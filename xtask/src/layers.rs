@@ -73,8 +73,20 @@ const LAYERS: &[Layer] = &[
         outermost: false,
     },
     Layer {
+        name: "a2ad-backends",
+        ours: &["a2ad-core", "a2ad-proto"],
+        not: SQL,
+        outermost: false,
+    },
+    Layer {
         name: "a2ad-server",
-        ours: &["a2ad-core", "a2ad-proto", "a2ad-store", "a2ad-transport"],
+        ours: &[
+            "a2ad-backends",
+            "a2ad-core",
+            "a2ad-proto",
+            "a2ad-store",
+            "a2ad-transport",
+        ],
         not: SQL,
         outermost: false,
     },
@@ -204,6 +216,7 @@ mod tests {
     fn a_wrong_arrow_is_found() {
         assert_eq!(arrows("a2ad-store", "a2ad-transport", None).len(), 1);
         assert_eq!(arrows("a2ad-proto", "a2ad-core", None).len(), 1);
+        assert_eq!(arrows("a2ad-backends", "a2ad-store", None).len(), 1);
         assert_eq!(arrows("a2ad-core", "http-body", None).len(), 1);
         assert_eq!(arrows("a2ad-proto", "tokio-util", None).len(), 1);
         assert_eq!(arrows("a2ad-server", "anyhow", None).len(), 1);

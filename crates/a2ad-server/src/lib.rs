@@ -18,15 +18,14 @@
 
 mod card;
 pub mod config;
-mod echo;
 mod error;
 mod meter;
 mod server;
 
+pub use a2ad_backends::{EchoAgent, ScriptAgent};
 pub use a2ad_core::agent;
 pub use a2ad_store::{OpenError, Problem, VerifyReport, verify};
 
 pub use config::{Config, ConfigError};
-pub use echo::EchoAgent;
 pub use error::{RunError, StartError};
 pub use server::{Handle, Server};

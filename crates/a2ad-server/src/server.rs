@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use a2ad_backends::{EchoAgent, ScriptAgent};
 use a2ad_core::agent::Agent;
 use a2ad_core::clock::Surroundings;
 use a2ad_core::engine::{AgentSpec, Engine, EngineOptions, Hub, Retention};
@@ -16,7 +17,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::card::card;
 use crate::config::{AgentConfig, Backend, Config, Durability, Listen};
-use crate::echo::EchoAgent;
 use crate::error::{RunError, StartError};
 use crate::meter::{Recorder, UPKEEP};
 
@@ -136,6 +136,7 @@ impl Server {
         for agent in &self.config.agents {
             let backend: Arc<dyn Agent> = match &agent.backend {
                 Some(Backend::Echo(echo)) => Arc::new(EchoAgent::new(echo)),
+                Some(Backend::Script(script)) => Arc::new(ScriptAgent::new(script.clone())),
                 None => return Err(StartError::NoBackend(agent.id.clone())),
             };
             all.push((agent.clone(), backend));
@@ -338,7 +339,7 @@ fn base_url(config: &Config, addr: SocketAddr) -> String {
 fn limits(config: &Config) -> a2ad_transport::Limits {
     let limits = &config.limits;
     a2ad_transport::Limits {
-        connections_max: limits.connections.max(1) as usize,
+        connections_max: limits.connections as usize,
         body_bytes_max: usize::try_from(limits.body).unwrap_or(usize::MAX),
         keep_alive: limits.idle,
         stall: limits.stall,

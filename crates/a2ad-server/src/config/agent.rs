@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use a2ad_backends::{Echo, Script};
 use a2ad_core::agent::AgentPolicy;
 use a2ad_proto::AgentId;
 use schemars::JsonSchema;
@@ -94,36 +95,15 @@ impl AgentConfig {
 pub enum Backend {
     /// Answers with what it is told.
     Echo(Echo),
+    /// Does what its script says.
+    Script(Script),
 }
 
-/// The echo back end: answers with what it is told.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
-#[non_exhaustive]
-pub struct Echo {
-    /// Answers word by word instead of all at once.
-    pub words: bool,
-    /// The pause before each word, or before the whole answer.
-    #[serde(with = "units::duration")]
-    #[schemars(with = "units::DurationText")]
-    pub delay: Duration,
-}
-
-impl Echo {
-    const DESCRIPTION: &'static str = "Answers with what it is told.";
-
-    /// Word by word, with a pause before each.
-    #[must_use]
-    pub fn words(delay: Duration) -> Self {
-        Self { words: true, delay }
-    }
-}
-
-impl Default for Echo {
-    fn default() -> Self {
-        Self {
-            words: false,
-            delay: Duration::ZERO,
+impl Backend {
+    const fn description(&self) -> &'static str {
+        match self {
+            Self::Echo(_) => Echo::DESCRIPTION,
+            Self::Script(_) => Script::DESCRIPTION,
         }
     }
 }
@@ -152,19 +132,26 @@ pub struct Skill {
 #[non_exhaustive]
 pub struct AgentLimits {
     /// Turns that run at once.
+    #[serde(deserialize_with = "units::above_zero::count")]
     #[schemars(range(min = 1))]
     pub running: u32,
     /// Turns that may be open in one conversation.
+    #[serde(deserialize_with = "units::above_zero::count")]
     #[schemars(range(min = 1))]
     pub context_turns: u32,
     /// Turns that may be open in all; beyond, messages are refused.
+    #[serde(deserialize_with = "units::above_zero::count")]
     #[schemars(range(min = 1))]
     pub queue: u32,
     /// How long a turn may take.
-    #[serde(with = "units::duration")]
+    #[serde(
+        serialize_with = "units::duration::serialize",
+        deserialize_with = "units::above_zero::duration"
+    )]
     #[schemars(with = "units::DurationText")]
     pub deadline: Duration,
     /// How often a turn is tried before its task fails.
+    #[serde(deserialize_with = "units::above_zero::count")]
     #[schemars(range(min = 1))]
     pub attempts: u32,
     /// The wait before the second try; it doubles from there, up to a minute.
@@ -223,7 +210,7 @@ pub enum Idempotency {
 /// An agent as it stands in the file: beside the common keys, one for its back end.
 #[derive(Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[schemars(rename = "Agent", extend("oneOf" = [{"required": ["echo"]}]))]
+#[schemars(rename = "Agent", extend("oneOf" = [{"required": ["echo"]}, {"required": ["script"]}]))]
 struct Written {
     /// The agent's name in paths, the database and logs: letters, digits, `.`, `_` and `-`.
     #[schemars(with = "String")]
@@ -247,6 +234,14 @@ struct Written {
         skip_serializing_if = "Option::is_none"
     )]
     echo: Option<Echo>,
+    /// Back end: does what its script says.
+    #[serde(
+        default,
+        deserialize_with = "present",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(with = "Script")]
+    script: Option<Script>,
     /// What the agent may take.
     #[serde(default)]
     limits: AgentLimits,
@@ -263,35 +258,26 @@ impl TryFrom<Written> for AgentConfig {
     type Error = ConfigError;
 
     fn try_from(written: Written) -> Result<Self, ConfigError> {
-        let Some(echo) = written.echo else {
-            return Err(ConfigError::new(format!(
-                "the agent `{}` needs exactly one back end; known: echo",
-                written.id
-            )));
-        };
-        let limits = &written.limits;
-        for (key, value) in [
-            ("running", limits.running),
-            ("context_turns", limits.context_turns),
-            ("attempts", limits.attempts),
-        ] {
-            if value == 0 {
+        let backend = match (written.echo, written.script) {
+            (Some(echo), None) => Backend::Echo(echo),
+            (None, Some(script)) => Backend::Script(script),
+            (None, None) | (Some(_), Some(_)) => {
                 return Err(ConfigError::new(format!(
-                    "limits.{key} of the agent `{}` is 0, so that nothing could run; set at least 1",
+                    "the agent `{}` needs exactly one back end; known: echo, script",
                     written.id
                 )));
             }
-        }
+        };
         Ok(Self {
             name: written
                 .name
                 .unwrap_or_else(|| written.id.as_str().to_owned()),
             description: written
                 .description
-                .unwrap_or_else(|| Echo::DESCRIPTION.to_owned()),
+                .unwrap_or_else(|| backend.description().to_owned()),
             version: written.version.unwrap_or_else(|| "1.0.0".to_owned()),
             skills: written.skills,
-            backend: Some(Backend::Echo(echo)),
+            backend: Some(backend),
             limits: written.limits,
             id: written.id,
         })
@@ -300,13 +286,19 @@ impl TryFrom<Written> for AgentConfig {
 
 impl From<AgentConfig> for Written {
     fn from(agent: AgentConfig) -> Self {
+        let (echo, script) = match agent.backend {
+            Some(Backend::Echo(echo)) => (Some(echo), None),
+            Some(Backend::Script(script)) => (None, Some(script)),
+            None => (None, None),
+        };
         Self {
             id: agent.id,
             name: Some(agent.name),
             description: Some(agent.description),
             version: Some(agent.version),
             skills: agent.skills,
-            echo: agent.backend.map(|Backend::Echo(echo)| echo),
+            echo,
+            script,
             limits: agent.limits,
         }
     }

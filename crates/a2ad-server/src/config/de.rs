@@ -57,6 +57,8 @@ impl<'de> Deserializer<'de> for &Node {
                     visitor.visit_u64(number)
                 } else if let Ok(number) = text.parse::<i64>() {
                     visitor.visit_i64(number)
+                } else if let Some(number) = fraction(text) {
+                    visitor.visit_f64(number)
                 } else {
                     visitor.visit_str(text)
                 }
@@ -91,8 +93,14 @@ impl<'de> Deserializer<'de> for &Node {
         }
     }
 
+    /// A text, or else whatever the visitor takes: some settings can be written short as a text,
+    /// or long.
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigError> {
-        self.deserialize_str(visitor)
+        match &self.kind {
+            Kind::Scalar { text, .. } => visitor.visit_str(text),
+            Kind::Map(entries) => visitor.visit_map(Entries::new(entries, true)),
+            Kind::Null | Kind::List(_) => self.deserialize_any(visitor),
+        }
     }
 
     fn deserialize_identifier<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ConfigError> {
@@ -156,6 +164,13 @@ impl<'de> Deserializer<'de> for &Node {
     serde::forward_to_deserialize_any! {
         char bytes byte_buf unit unit_struct newtype_struct tuple tuple_struct ignored_any
     }
+}
+
+/// A number that is not whole. What begins with a letter is a word, also `inf` and `nan`.
+fn fraction(text: &str) -> Option<f64> {
+    let digits = text.trim_start_matches(['-', '+', '.']);
+    let number: f64 = text.parse().ok()?;
+    (digits.starts_with(|c: char| c.is_ascii_digit()) && number.is_finite()).then_some(number)
 }
 
 /// The items of a list, with their places for errors.

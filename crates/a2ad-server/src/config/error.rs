@@ -81,7 +81,17 @@ impl de::Error for ConfigError {
     }
 
     fn invalid_type(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {
-        Self::new(format!("expected {expected}, found {found}"))
+        // serde's words for what the file's reader calls by other names.
+        let expected = match expected.to_string().as_str() {
+            "a string" => "a text".to_owned(),
+            other => other.to_owned(),
+        };
+        Self::new(match found {
+            de::Unexpected::Unit => format!("expected {expected}, found nothing"),
+            de::Unexpected::Seq => format!("expected {expected}, found a list"),
+            de::Unexpected::Map => format!("expected {expected}, found a mapping"),
+            found => format!("expected {expected}, found {found}"),
+        })
     }
 
     fn invalid_value(found: de::Unexpected<'_>, expected: &dyn de::Expected) -> Self {

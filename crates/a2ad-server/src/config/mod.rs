@@ -11,7 +11,8 @@ mod place;
 mod tree;
 mod units;
 
-pub use agent::{AgentConfig, AgentLimits, Backend, Echo, Idempotency, OnRestart, Skill};
+pub use a2ad_backends::{Echo, Script};
+pub use agent::{AgentConfig, AgentLimits, Backend, Idempotency, OnRestart, Skill};
 pub use error::{ConfigError, Origin};
 pub use place::{Database, Listen, PublicUrl};
 
@@ -201,21 +202,35 @@ pub enum LogFormat {
 #[non_exhaustive]
 pub struct Limits {
     /// Connections open at once.
+    #[serde(deserialize_with = "units::above_zero::count")]
+    #[schemars(range(min = 1))]
     pub connections: u32,
     /// Size of a request's body.
-    #[serde(with = "units::size")]
+    #[serde(
+        serialize_with = "units::size::serialize",
+        deserialize_with = "units::above_zero::size"
+    )]
     #[schemars(with = "units::SizeText")]
     pub body: u64,
     /// How long a connection may idle between requests.
-    #[serde(with = "units::duration")]
+    #[serde(
+        serialize_with = "units::duration::serialize",
+        deserialize_with = "units::above_zero::duration"
+    )]
     #[schemars(with = "units::DurationText")]
     pub idle: Duration,
     /// How long a caller may take nothing of what is ready for it before it is cut off.
-    #[serde(with = "units::duration")]
+    #[serde(
+        serialize_with = "units::duration::serialize",
+        deserialize_with = "units::above_zero::duration"
+    )]
     #[schemars(with = "units::DurationText")]
     pub stall: Duration,
     /// After how much silence a stream sends a comment, so that proxies keep it open.
-    #[serde(with = "units::duration")]
+    #[serde(
+        serialize_with = "units::duration::serialize",
+        deserialize_with = "units::above_zero::duration"
+    )]
     #[schemars(with = "units::DurationText")]
     pub keep_alive: Duration,
 }

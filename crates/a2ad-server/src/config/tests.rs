@@ -157,11 +157,19 @@ fn a_wrong_value_is_named_with_its_line() {
         ),
         (
             "agents:\n\n  - id: a\n",
-            "a2ad.yaml:3: agents[0]: the agent `a` needs exactly one back end; known: echo",
+            "a2ad.yaml:3: agents[0]: the agent `a` needs exactly one back end; known: echo, script",
         ),
         (
             "agents:\n  - id: a\n    echo:\n    limits: {attempts: 0}\n",
-            "a2ad.yaml:2: agents[0]: limits.attempts of the agent `a` is 0, so that nothing could run; set at least 1",
+            "a2ad.yaml:4: agents[0].limits.attempts: 0 would let nothing through; set at least 1",
+        ),
+        (
+            "limits:\n  connections: 10\n  keep_alive: 0s\n",
+            "a2ad.yaml:3: limits.keep_alive: 0 would let nothing through; set at least 1ms",
+        ),
+        (
+            "limits: {body: 0}\n",
+            "a2ad.yaml:1: limits.body: 0 would let nothing through; set at least 1KiB",
         ),
         (
             "drain: 1s\ndrain: 2s\n",

@@ -1,18 +1,10 @@
-//! Durations and sizes as people write them: `250ms`, `1h30m`, `30d`; `512KiB`, `16MiB`.
+//! Sizes as people write them: `512KiB`, `16MiB`.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
+use a2ad_backends::units::leading_number;
+pub(super) use a2ad_backends::units::{DurationText, duration};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-
-const DURATION_UNITS: [(&str, u64); 6] = [
-    ("w", 7 * 24 * 3_600_000),
-    ("d", 24 * 3_600_000),
-    ("h", 3_600_000),
-    ("m", 60_000),
-    ("s", 1_000),
-    ("ms", 1),
-];
 
 const SIZE_UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
@@ -23,34 +15,6 @@ const SIZE_UNITS: [(&str, u64); 7] = [
     ("kB", 1_000),
     ("B", 1),
 ];
-
-/// Reads `90s`, `1h30m` and the like.
-pub(super) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let wrong =
-        || format!("`{text}` is not a duration; write it like 500ms, 5s, 10m, 1h30m or 30d");
-    let mut rest = text.trim();
-    if rest.is_empty() {
-        return Err(wrong());
-    }
-    let mut total: u64 = 0;
-    while !rest.is_empty() {
-        let (number, after) = leading_number(rest).ok_or_else(wrong)?;
-        let unit_end = after
-            .find(|c: char| c.is_ascii_digit())
-            .unwrap_or(after.len());
-        let (unit, next) = after.split_at(unit_end);
-        let (_, millis) = DURATION_UNITS
-            .iter()
-            .find(|(name, _)| *name == unit.trim())
-            .ok_or_else(wrong)?;
-        total = number
-            .checked_mul(*millis)
-            .and_then(|more| total.checked_add(more))
-            .ok_or_else(|| format!("`{text}` is too long a duration"))?;
-        rest = next;
-    }
-    Ok(Duration::from_millis(total))
-}
 
 /// Reads `16MiB`, `16777216` and the like.
 pub(super) fn parse_size(text: &str) -> Result<u64, String> {
@@ -70,29 +34,6 @@ pub(super) fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("`{text}` is too large a size"))
 }
 
-fn leading_number(text: &str) -> Option<(u64, &str)> {
-    let end = text
-        .find(|c: char| !c.is_ascii_digit())
-        .unwrap_or(text.len());
-    let (digits, rest) = text.split_at(end);
-    Some((digits.parse().ok()?, rest))
-}
-
-/// Writes a duration in the largest unit that fits it exactly.
-pub(super) fn show_duration(duration: Duration) -> String {
-    let millis = u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
-    if millis == 0 {
-        return "0s".to_owned();
-    }
-    // Weeks are understood but not written: `7d` reads better than `1w` beside `30d`.
-    let unit = DURATION_UNITS[1..]
-        .iter()
-        .find(|(_, size)| millis.is_multiple_of(*size));
-    unit.map_or_else(String::new, |(name, size)| {
-        format!("{}{name}", millis / size)
-    })
-}
-
 /// Writes a size in the largest binary unit that fits it exactly.
 pub(super) fn show_size(bytes: u64) -> String {
     let unit = SIZE_UNITS[..3]
@@ -102,23 +43,6 @@ pub(super) fn show_size(bytes: u64) -> String {
         || bytes.to_string(),
         |(name, size)| format!("{}{name}", bytes / size),
     )
-}
-
-/// What the schema says of a duration.
-pub(super) struct DurationText;
-
-impl JsonSchema for DurationText {
-    fn schema_name() -> Cow<'static, str> {
-        "Duration".into()
-    }
-
-    fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({
-            "description": "A duration, such as 500ms, 5s, 10m, 1h30m or 30d.",
-            "type": "string",
-            "pattern": r"^([0-9]+(ms|s|m|h|d|w))+$|\$\{",
-        })
-    }
 }
 
 /// What the schema says of a size.
@@ -136,27 +60,6 @@ impl JsonSchema for SizeText {
             "minimum": 0,
             "pattern": r"^[0-9]+ *([KMGkmg]i?)?[Bb]?$|\$\{",
         })
-    }
-}
-
-/// For `#[serde(with)]` on a [`Duration`].
-pub(super) mod duration {
-    use std::time::Duration;
-
-    use serde::{Deserialize, Deserializer, Serializer, de};
-
-    pub(in crate::config) fn serialize<S: Serializer>(
-        duration: &Duration,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&super::show_duration(*duration))
-    }
-
-    pub(in crate::config) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<Duration, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        super::parse_duration(&text).map_err(de::Error::custom)
     }
 }
 
@@ -179,32 +82,42 @@ pub(super) mod size {
     }
 }
 
+/// For `#[serde(deserialize_with)]` on limits that shut everything out at 0. Here rather than
+/// where they are used, so that the error names the key's own line.
+pub(super) mod above_zero {
+    use std::time::Duration;
+
+    use serde::{Deserialize, Deserializer, de};
+
+    pub(in crate::config) fn count<'de, D: Deserializer<'de>>(from: D) -> Result<u32, D::Error> {
+        let count = u32::deserialize(from)?;
+        checked(count, count == 0, "1")
+    }
+
+    pub(in crate::config) fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+        let bytes = super::size::deserialize(from)?;
+        checked(bytes, bytes == 0, "1KiB")
+    }
+
+    pub(in crate::config) fn duration<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Duration, D::Error> {
+        let duration = super::duration::deserialize(from)?;
+        checked(duration, duration.is_zero(), "1ms")
+    }
+
+    fn checked<T, E: de::Error>(value: T, is_zero: bool, least: &str) -> Result<T, E> {
+        if is_zero {
+            let what = format!("0 would let nothing through; set at least {least}");
+            return Err(E::custom(what));
+        }
+        Ok(value)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn durations_are_read_with_their_units() {
-        let ok = |text: &str| parse_duration(text).unwrap().as_millis();
-        assert_eq!(ok("250ms"), 250);
-        assert_eq!(ok("5s"), 5_000);
-        assert_eq!(ok("10m"), 600_000);
-        assert_eq!(ok("1h30m"), 5_400_000);
-        assert_eq!(ok("30d"), 30 * 24 * 3_600_000);
-        assert_eq!(ok("0s"), 0);
-        for text in [
-            "",
-            "5",
-            "s",
-            "5 parsecs",
-            "-5s",
-            "1.5s",
-            "99999999999999999999s",
-        ] {
-            assert!(parse_duration(text).is_err(), "{text}");
-        }
-        assert!(parse_duration("999999999999999999d").is_err());
-    }
 
     #[test]
     fn sizes_are_read_with_their_units() {
@@ -219,10 +132,6 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_back() {
-        for millis in [0, 1, 50, 1_000, 90_000, 7 * 24 * 3_600_000, 86_400_001] {
-            let duration = Duration::from_millis(millis);
-            assert_eq!(parse_duration(&show_duration(duration)), Ok(duration));
-        }
         for bytes in [0, 1, 1023, 1024, 16 << 20, (1 << 30) + 1] {
             assert_eq!(parse_size(&show_size(bytes)), Ok(bytes));
         }

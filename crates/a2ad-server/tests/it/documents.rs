@@ -77,6 +77,26 @@ fn the_schema_refuses_what_is_refused() {
         "agents: [{echo: {}}]",
         "agents: [{id: a, echo: {colour: red}}]",
         "agents: [{id: a, echo: {}, limits: {attempts: 0}}]",
+        "agents: [{id: a, echo: {}, script: {otherwise: [complete: ]}}]",
+        "agents: [{id: a, script: }]",
+        "agents: [{id: a, script: {}}]",
+        "agents: [{id: a, script: {rules: []}}]",
+        "agents: [{id: a, script: {rules: [{when: {text: x}}]}}]",
+        "agents: [{id: a, script: {rules: [{when: {}, steps: [complete: ]}]}}]",
+        "agents: [{id: a, script: {rules: [{when: {colour: x}, steps: [complete: ]}]}}]",
+        "agents: [{id: a, script: {rules: [{when: {turn: last}, steps: [complete: ]}]}}]",
+        "agents: [{id: a, script: {otherwise: []}}]",
+        "agents: [{id: a, script: {otherwise: [jump: high]}}]",
+        "agents: [{id: a, script: {otherwise: [complete]}}]",
+        "agents: [{id: a, script: {otherwise: [{status: a, complete: b}]}}]",
+        "agents: [{id: a, script: {otherwise: [wait: soon]}}]",
+        "agents: [{id: a, script: {otherwise: [hold: false]}}]",
+        "agents: [{id: a, script: {otherwise: [text: {every: 1s}]}}]",
+        "agents: [{id: a, script: {otherwise: [artifact: {id: a}]}}]",
+        "agents: [{id: a, script: {otherwise: [artifact: {id: a, parts: []}]}}]",
+        "agents: [{id: a, script: {otherwise: [artifact: {id: a, chunks: [[]]}]}}]",
+        "agents: [{id: a, script: {otherwise: [complete: [{filename: x}]]}}]",
+        "agents: [{id: a, script: {otherwise: [complete: [{text: x, url: y}]]}}]",
     ] {
         assert!(
             !violations(&schema, &schema, &as_json(text), "").is_empty(),
@@ -102,6 +122,8 @@ fn the_table_of_keys_is_complete() {
         "skills[]",
         "echo.words",
         "echo.delay",
+        "script.rules[]",
+        "script.otherwise",
         "limits.running",
         "limits.context_turns",
         "limits.queue",
@@ -229,6 +251,17 @@ fn violations(root: &Value, schema: &Value, value: &Value, at: &str) -> Vec<Stri
             if fitting == 0 || (keyword == "oneOf" && fitting > 1) {
                 no(keyword);
             }
+        }
+    }
+    let size = value.as_object().map(serde_json::Map::len);
+    for (keyword, size) in [
+        ("minProperties", size),
+        ("minItems", value.as_array().map(Vec::len)),
+    ] {
+        if let (Some(minimum), Some(size)) = (schema[keyword].as_u64(), size)
+            && (size as u64) < minimum
+        {
+            no(keyword);
         }
     }
     if let Some(members) = value.as_object() {

@@ -7,3 +7,4 @@
 
 mod documents;
 mod embedding;
+mod script;

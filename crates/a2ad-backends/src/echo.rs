@@ -6,11 +6,46 @@ use std::time::Duration;
 use a2ad_core::agent::{Agent, AgentError, Ending, Say, Turn, TurnOver};
 use a2ad_proto::{Artifact, Part};
 use futures_util::future::BoxFuture;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
-use crate::config::Echo;
+use crate::units;
 
 /// The artifact that carries back what is not text.
 const ATTACHMENTS: &str = "attachments";
+
+/// The echo back end: answers with what it is told.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Echo {
+    /// Answers word by word instead of all at once.
+    pub words: bool,
+    /// The pause before each word, or before the whole answer.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub delay: Duration,
+}
+
+impl Echo {
+    /// What it says of itself on a card.
+    pub const DESCRIPTION: &'static str = "Answers with what it is told.";
+
+    /// Word by word, with a pause before each.
+    #[must_use]
+    pub fn words(delay: Duration) -> Self {
+        Self { words: true, delay }
+    }
+}
+
+impl Default for Echo {
+    fn default() -> Self {
+        Self {
+            words: false,
+            delay: Duration::ZERO,
+        }
+    }
+}
 
 /// Answers each message with its own text, and with its other parts as they came.
 #[derive(Clone, Debug, Default)]
@@ -93,7 +128,7 @@ impl Agent for EchoAgent {
 }
 
 /// Cuts a text before each word; put together, the pieces are the text again.
-fn words(text: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn words(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {
