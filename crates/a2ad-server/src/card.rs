@@ -14,12 +14,11 @@ pub(crate) fn card(agent: &AgentConfig, base: &str) -> AgentCard {
         name: agent.name.clone(),
         description: agent.description.clone(),
         version: agent.version.clone(),
-        supported_interfaces: vec![AgentInterface {
-            url: format!("{base}/"),
-            protocol_binding: "JSONRPC".to_owned(),
-            protocol_version: "1.0".to_owned(),
-            ..AgentInterface::default()
-        }],
+        // Clients take the first they can (CARD-03). Paths of HTTP+JSON are appended to its address as they are.
+        supported_interfaces: vec![
+            interface(format!("{base}/"), "JSONRPC"),
+            interface(base.to_owned(), "HTTP+JSON"),
+        ],
         capabilities: AgentCapabilities {
             streaming: Some(true),
             push_notifications: Some(false),
@@ -30,6 +29,15 @@ pub(crate) fn card(agent: &AgentConfig, base: &str) -> AgentCard {
         default_output_modes: modes,
         skills: skills(agent),
         ..AgentCard::default()
+    }
+}
+
+fn interface(url: String, binding: &str) -> AgentInterface {
+    AgentInterface {
+        url,
+        protocol_binding: binding.to_owned(),
+        protocol_version: "1.0".to_owned(),
+        ..AgentInterface::default()
     }
 }
 

@@ -210,7 +210,7 @@ impl JsonRpc {
     }
 }
 
-fn borrow(headers: &[(String, String)]) -> Vec<(&str, &str)> {
+pub(crate) fn borrow(headers: &[(String, String)]) -> Vec<(&str, &str)> {
     headers
         .iter()
         .map(|(name, value)| (name.as_str(), value.as_str()))
@@ -233,7 +233,7 @@ fn unwrap_answer(mut answer: Value) -> Result<Value, Failure> {
     Ok(answer["result"].take())
 }
 
-fn typed<T: serde::de::DeserializeOwned>(value: &Value) -> T {
+pub(crate) fn typed<T: serde::de::DeserializeOwned>(value: &Value) -> T {
     let text = value.to_string();
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
@@ -248,6 +248,7 @@ impl JsonRpcEvents {
         let Some(event) = self.sse.next().await? else {
             return Ok(None);
         };
+        assert_eq!(event.name, None, "RPC-08");
         let value: Value = serde_json::from_str(&event.data).expect("data is JSON");
         let result = unwrap_answer(value)?;
         let number = event.id.expect("every frame has an id");

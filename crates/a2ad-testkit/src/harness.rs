@@ -1,6 +1,7 @@
 //! The real server on a free port with a data directory of its own.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,12 +13,15 @@ use tempfile::TempDir;
 
 use crate::agents::{Obedient, obedient};
 use crate::client::{Client, JsonRpc};
+use crate::http_json::HttpJson;
 
 /// How the scenario's client speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Binding {
     /// JSON-RPC over HTTP.
     JsonRpc,
+    /// HTTP+JSON.
+    HttpJson,
 }
 
 /// Where the scenario's server keeps its tasks.
@@ -71,8 +75,14 @@ impl Harness {
 
     /// Ends the server in good order and starts it again on the same data.
     pub async fn restart(&mut self) {
+        self.restart_after(|_| ()).await;
+    }
+
+    /// The same, with something done to the database in between.
+    pub async fn restart_after(&mut self, tamper: impl FnOnce(&Path)) {
         self.handle.stop();
         self.handle.wait().await.expect("the server stops");
+        tamper(&self.folder.path().join("data").join("a2ad.db"));
         self.handle = serve(&self.folder, &self.agent).await;
         self.client = connect(self.binding, self.handle.addr());
     }
@@ -152,5 +162,6 @@ async fn serve(folder: &TempDir, agent: &Arc<Obedient>) -> Handle {
 fn connect(binding: Binding, to: SocketAddr) -> Box<dyn Client> {
     match binding {
         Binding::JsonRpc => Box::new(JsonRpc::new(to)),
+        Binding::HttpJson => Box::new(HttpJson::new(to)),
     }
 }

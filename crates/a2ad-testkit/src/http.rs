@@ -54,6 +54,21 @@ pub struct Open {
     _connection: AbortOnDropHandle<()>,
 }
 
+impl Open {
+    /// Reads the rest.
+    ///
+    /// # Errors
+    /// When the connection breaks.
+    pub async fn whole(self) -> Result<Answer, Broken> {
+        let (head, body) = self.response.into_parts();
+        Ok(Answer {
+            status: head.status,
+            headers: head.headers,
+            body: body.collect().await?.to_bytes(),
+        })
+    }
+}
+
 /// Sends one request and gives the answer as soon as its head is there.
 pub async fn open(
     to: SocketAddr,
@@ -96,18 +111,14 @@ pub async fn call(
     headers: &[(&str, &str)],
     body: impl Into<Bytes>,
 ) -> Result<Answer, Broken> {
-    let open = open(to, method, path, headers, body).await?;
-    let (head, body) = open.response.into_parts();
-    Ok(Answer {
-        status: head.status,
-        headers: head.headers,
-        body: body.collect().await?.to_bytes(),
-    })
+    open(to, method, path, headers, body).await?.whole().await
 }
 
 /// One server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SseEvent {
+    /// The `event:` field.
+    pub name: Option<String>,
     /// The `id:` field.
     pub id: Option<String>,
     /// The `data:` fields, joined.
@@ -167,6 +178,8 @@ impl SseReader {
                     self.comments += 1;
                 } else if let Some(id) = line.strip_prefix("id: ") {
                     event.id = Some(id.to_owned());
+                } else if let Some(name) = line.strip_prefix("event: ") {
+                    event.name = Some(name.to_owned());
                 } else if let Some(data) = line.strip_prefix("data: ") {
                     assert!(!has_data, "data in one line (SSE-01)");
                     has_data = true;

@@ -11,4 +11,5 @@ pub mod client;
 pub mod golden;
 pub mod harness;
 pub mod http;
+pub mod http_json;
 pub mod kill;

@@ -42,7 +42,9 @@ where
     let mut joined = BytesMut::new();
     let mut read = 0;
     loop {
-        let frame = match timeout_at(due(began, read, limits), next(&mut body)).await {
+        // What was sent fast earns no right to sit on it: silence is bounded too.
+        let due = due(began, read, limits).min(Instant::now() + limits.body_grace);
+        let frame = match timeout_at(due, next(&mut body)).await {
             Err(_) => return Err(Refusal::BodyTooSlow),
             Ok(Some(Err(_))) => return Err(Refusal::BodyBroken),
             Ok(None) => break,
@@ -83,7 +85,7 @@ fn due(began: Instant, read: usize, limits: &Limits) -> Instant {
 }
 
 async fn discard<B: Body<Data = Bytes> + Unpin>(body: &mut B, limits: &Limits) {
-    let mut left = limits.body_bytes_max;
+    let mut left = limits.body_bytes_max.saturating_mul(8);
     let reading = async {
         while let Some(Ok(frame)) = next(body).await {
             let size = frame.data_ref().map_or(0, Bytes::len);

@@ -10,13 +10,13 @@ use http::header::{ALLOW, CONNECTION, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, Request, Response, Version};
 use tokio_util::sync::CancellationToken;
 
-use crate::errors::{Fault, Refusal};
+use crate::errors::Refusal;
 use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::meters::Meters;
 use crate::operations::Operations;
-use crate::reply::{self, Body, JSON};
-use crate::{card, jsonrpc, probes};
+use crate::reply::{self, Body};
+use crate::{card, http_json, jsonrpc, probes};
 
 /// Writes the process's metrics in the Prometheus text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -109,6 +109,7 @@ impl Mount {
 /// Where a path leads.
 enum Route<'a> {
     JsonRpc(&'a Mount),
+    HttpJson(&'a Mount, http_json::Route<'a>),
     Card(&'a Mount),
     Live,
     Ready,
@@ -120,6 +121,7 @@ impl Route<'_> {
     const fn allow(&self) -> &'static str {
         match self {
             Self::JsonRpc(_) => "POST",
+            Self::HttpJson(_, route) => route.allow(),
             Self::Card(_) | Self::Live | Self::Ready | Self::Health | Self::Metrics => "GET, HEAD",
         }
     }
@@ -165,7 +167,7 @@ impl App {
         let by_length = !request.headers().contains_key(TRANSFER_ENCODING);
         let mut response = match framing(&request, connection) {
             Ok(()) => self.route(request, connection).await,
-            Err(refusal) => refuse(&refusal.into()),
+            Err(refusal) => http_json::refuse(&refusal.into(), request.headers(), &self.0.limits),
         };
         let leaving = self.0.draining.is_cancelled() || connection.stop().is_cancelled();
         if !by_length || leaving {
@@ -181,25 +183,37 @@ impl App {
         B: http_body::Body<Data = Bytes> + Unpin,
     {
         let inner = &*self.0;
-        let Some(route) = inner.find(request.uri().path()) else {
-            return refuse(&Refusal::NoSuchPath.into());
+        let (head, body) = request.into_parts();
+        let refuse =
+            |refusal: Refusal| http_json::refuse(&refusal.into(), &head.headers, &inner.limits);
+        let Some(route) = inner.find(head.uri.path()) else {
+            return refuse(Refusal::NoSuchPath);
         };
-        if !route.takes(request.method()) {
-            let mut response = refuse(&Refusal::WrongVerb.into());
+        let wrong_verb = || {
+            let mut response = refuse(Refusal::WrongVerb);
             let allow = HeaderValue::from_static(route.allow());
             response.headers_mut().insert(ALLOW, allow);
-            return response;
+            response
+        };
+        if !route.takes(&head.method) {
+            return wrong_verb();
         }
-        let is_head = request.method() == Method::HEAD;
         let response = match route {
-            Route::JsonRpc(mount) => jsonrpc::answer(inner, mount, request, connection).await,
-            Route::Card(mount) => mount.card.answer(request.headers()),
+            Route::JsonRpc(mount) => jsonrpc::answer(inner, mount, &head, body, connection).await,
+            Route::HttpJson(mount, target) => match target.method(&head.method) {
+                Some(method) => {
+                    let asked = (target, method);
+                    http_json::answer(inner, mount, asked, &head, body, connection).await
+                }
+                None => wrong_verb(),
+            },
+            Route::Card(mount) => mount.card.answer(&head.headers),
             Route::Live => probes::live(),
             Route::Ready => probes::ready(inner).await,
             Route::Health => probes::health(inner),
             Route::Metrics => probes::metrics(inner),
         };
-        if is_head {
+        if head.method == Method::HEAD {
             reply::without_body(response)
         } else {
             response
@@ -208,7 +222,8 @@ impl App {
 }
 
 impl Inner {
-    fn find(&self, path: &str) -> Option<Route<'_>> {
+    /// Where a path leads. The mounts come last: what the daemon itself has at a path is no agent's.
+    fn find<'a>(&'a self, path: &'a str) -> Option<Route<'a>> {
         Some(match path {
             "/" => Route::JsonRpc(&self.mount),
             card::PATH => Route::Card(&self.mount),
@@ -216,7 +231,7 @@ impl Inner {
             "/readyz" | "/healthz" => Route::Ready,
             "/health" => Route::Health,
             "/metrics" => Route::Metrics,
-            _ => return None,
+            _ => Route::HttpJson(&self.mount, http_json::Route::find(path)?),
         })
     }
 }
@@ -232,15 +247,4 @@ fn framing<B>(request: &Request<B>, connection: &Connection) -> Result<(), Refus
         return Err(Refusal::AmbiguousLength);
     }
     Ok(())
-}
-
-/// An error outside the JSON-RPC binding.
-fn refuse(fault: &Fault) -> Response<Body> {
-    let mut response = reply::whole(fault.http_status(), JSON, fault.http_json());
-    if fault.close {
-        response
-            .headers_mut()
-            .insert(CONNECTION, HeaderValue::from_static("close"));
-    }
-    response
 }

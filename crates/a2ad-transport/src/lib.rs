@@ -1,4 +1,4 @@
-//! Who calls us: the listener, the JSON-RPC binding, event streams, the agent card and the probes.
+//! Who calls us: the listener, the JSON-RPC and HTTP+JSON bindings, event streams, the agent card and the probes.
 //!
 //! An [`Edge`] is put together from an engine, a card and [`Limits`], becomes an [`App`], and is served by
 //! [`serve`]. The crate knows HTTP and the protocol's bindings; it knows neither how tasks are stored nor how the
@@ -7,6 +7,13 @@
 //! | path | verbs | what |
 //! | --- | --- | --- |
 //! | `/` | POST | JSON-RPC 2.0, protocol 1.0 |
+//! | `/message:send`, `/message:stream` | POST | HTTP+JSON, protocol 1.0 |
+//! | `/tasks`, `/tasks/{id}` | GET | |
+//! | `/tasks/{id}:cancel` | POST | |
+//! | `/tasks/{id}:subscribe` | GET, POST | |
+//! | `/tasks/{id}/pushNotificationConfigs` | GET, POST | |
+//! | `/tasks/{id}/pushNotificationConfigs/{id}` | GET, DELETE | |
+//! | `/extendedAgentCard` | GET | |
 //! | `/.well-known/agent-card.json` | GET, HEAD | the agent card |
 //! | `/livez` | GET, HEAD | the process answers |
 //! | `/readyz`, `/healthz` | GET, HEAD | the engine takes work and we are not draining |
@@ -17,14 +24,18 @@
 #![deny(missing_docs)]
 
 mod body;
+mod call;
 mod caller;
 mod card;
 mod edge;
 mod errors;
+mod http_json;
 mod jsonrpc;
 mod limits;
 mod listen;
+mod media;
 pub mod meters;
+mod method;
 mod operations;
 mod probes;
 mod query;

@@ -1,11 +1,13 @@
 //! What is measured, and under which names.
 
+use std::time::Duration;
+
 use metrics::{
     Counter, Histogram, Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge,
     histogram,
 };
 
-use crate::jsonrpc::Method;
+use crate::method::Method;
 
 /// Requests answered, by binding, method and outcome (`ok` or the error's reason).
 pub const REQUESTS_TOTAL: &str = "a2ad_requests_total";
@@ -16,10 +18,28 @@ pub const OPEN_STREAMS: &str = "a2ad_open_streams";
 /// Connections open.
 pub const OPEN_CONNECTIONS: &str = "a2ad_open_connections";
 
-const BINDING: &str = "jsonrpc";
 /// Stands for every method we do not know, so that callers cannot invent labels.
 const UNKNOWN: &str = "unknown";
 const OK: &str = "ok";
+
+/// How a request came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Binding {
+    JsonRpc,
+    HttpJson,
+}
+
+impl Binding {
+    const ALL: [Self; 2] = [Self::JsonRpc, Self::HttpJson];
+
+    /// Its label.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::JsonRpc => "jsonrpc",
+            Self::HttpJson => "http_json",
+        }
+    }
+}
 
 /// Tells the recorder what the metrics mean. Call it once, after the recorder is installed.
 pub fn describe() {
@@ -41,7 +61,10 @@ pub(crate) fn label(method: Option<Method>) -> &'static str {
 /// Handles of the metrics touched with every request; looking them up by name each time would cost more than the
 /// rest of the bookkeeping.
 #[derive(Debug)]
-pub(crate) struct Meters {
+pub(crate) struct Meters([OfBinding; Binding::ALL.len()]);
+
+#[derive(Debug)]
+struct OfBinding {
     methods: [(Counter, Histogram); Method::ALL.len()],
     unknown: Histogram,
 }
@@ -49,39 +72,46 @@ pub(crate) struct Meters {
 impl Meters {
     /// Asks the installed recorder for the handles.
     pub(crate) fn new() -> Self {
-        Self {
-            methods: Method::ALL.map(|method| {
+        Self(Binding::ALL.map(|binding| {
+            let of_method = |method: Method| {
                 let method = method.name();
-                (answered(method, OK), seconds(method))
-            }),
-            unknown: seconds(UNKNOWN),
-        }
+                (answered(binding, method, OK), seconds(binding, method))
+            };
+            OfBinding {
+                methods: Method::ALL.map(of_method),
+                unknown: seconds(binding, UNKNOWN),
+            }
+        }))
     }
 
     /// Counts a request; `refused` is the reason of its error.
     pub(crate) fn count(
         &self,
+        binding: Binding,
         method: Option<Method>,
         refused: Option<&'static str>,
-        seconds: f64,
+        took: Duration,
     ) {
-        let known = method.and_then(|method| self.methods.get(method as usize));
+        let of_binding = &self.0[binding as usize];
+        let known = method.and_then(|method| of_binding.methods.get(method as usize));
         known
-            .map_or(&self.unknown, |(_, time)| time)
-            .record(seconds);
+            .map_or(&of_binding.unknown, |(_, time)| time)
+            .record(took.as_secs_f64());
         match (known, refused) {
             (Some((ok, _)), None) => ok.increment(1),
-            (_, outcome) => answered(label(method), outcome.unwrap_or(OK)).increment(1),
+            (_, outcome) => {
+                answered(binding, label(method), outcome.unwrap_or(OK)).increment(1);
+            }
         }
     }
 }
 
-fn answered(method: &'static str, outcome: &'static str) -> Counter {
-    counter!(REQUESTS_TOTAL, "binding" => BINDING, "method" => method, "outcome" => outcome)
+fn answered(binding: Binding, method: &'static str, outcome: &'static str) -> Counter {
+    counter!(REQUESTS_TOTAL, "binding" => binding.name(), "method" => method, "outcome" => outcome)
 }
 
-fn seconds(method: &'static str) -> Histogram {
-    histogram!(REQUEST_SECONDS, "binding" => BINDING, "method" => method)
+fn seconds(binding: Binding, method: &'static str) -> Histogram {
+    histogram!(REQUEST_SECONDS, "binding" => binding.name(), "method" => method)
 }
 
 /// Something open that is counted for as long as this lives.
@@ -114,7 +144,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn methods_are_listed_in_the_order_of_their_numbers() {
+    fn methods_and_bindings_are_listed_in_the_order_of_their_numbers() {
+        for (place, binding) in Binding::ALL.into_iter().enumerate() {
+            assert_eq!(binding as usize, place, "{}", binding.name());
+        }
         for (place, method) in Method::ALL.into_iter().enumerate() {
             assert_eq!(method as usize, place, "{}", method.name());
         }

@@ -4,14 +4,17 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use http::header::{CONTENT_LENGTH, CONTENT_TYPE, HeaderValue};
+use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{Response, StatusCode};
 use http_body::{Frame, SizeHint};
 
+use crate::errors::{self, Fault};
+use crate::limits::Limits;
 use crate::listen::InFlight;
 use crate::sse::Events;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(crate) const A2A_JSON: HeaderValue = HeaderValue::from_static("application/a2a+json");
 pub(crate) const TEXT: HeaderValue = HeaderValue::from_static("text/plain; charset=utf-8");
 
 /// The body of an answer.
@@ -48,6 +51,25 @@ pub(crate) fn whole(
     let mut response = Response::new(Body::Full(body.into()));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
+}
+
+/// The answer to a request that failed: `body` shows the fault in the form of some binding.
+pub(crate) fn error(
+    fault: &Fault,
+    status: StatusCode,
+    content_type: HeaderValue,
+    body: Vec<u8>,
+    limits: &Limits,
+) -> Response<Body> {
+    let mut response = whole(status, content_type, body);
+    let headers = response.headers_mut();
+    if errors::is_transient(fault.kind) {
+        headers.insert(RETRY_AFTER, limits.retry_after.as_secs().max(1).into());
+    }
+    if fault.close {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
     response
 }
 

@@ -1,4 +1,4 @@
-//! Event streams: frames of the journal as server-sent events (RPC-07, SSE-01).
+//! Event streams: frames of the journal as server-sent events (RPC-07, REST-09, SSE-01).
 
 use std::fmt;
 use std::pin::Pin;
@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use a2ad_core::engine::Frame;
 use bytes::Bytes;
-use futures_util::Stream;
 use futures_util::stream::unfold;
+use futures_util::{FutureExt as _, Stream};
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response};
 use serde_json::value::RawValue;
@@ -22,6 +22,48 @@ use crate::operations::FrameSource;
 use crate::reply::Body;
 
 const COMMENT: &[u8] = b": keep-alive\n\n";
+
+/// What is written around a frame, which differs by binding.
+#[derive(Clone, Debug)]
+pub(crate) enum Wrap {
+    /// A JSON-RPC response to the request of this id (RPC-07).
+    JsonRpc(Box<RawValue>),
+    /// Nothing (REST-09).
+    Bare,
+}
+
+impl Wrap {
+    /// An upper bound of what it adds to a frame, number included.
+    fn bytes(&self) -> usize {
+        64 + match self {
+            Self::JsonRpc(id) => id.get().len(),
+            Self::Bare => 0,
+        }
+    }
+
+    fn write(&self, out: &mut Vec<u8>, json: &[u8]) {
+        match self {
+            Self::JsonRpc(id) => {
+                out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+                out.extend_from_slice(id.get().as_bytes());
+                out.extend_from_slice(b",\"result\":");
+                out.extend_from_slice(json);
+                out.extend_from_slice(b"}");
+            }
+            Self::Bare => out.extend_from_slice(json),
+        }
+    }
+
+    /// An error as an event without a number: it is no frame, so nobody resumes after it. Over JSON-RPC it has no
+    /// name either, as clients look for errors in every event (RPC-08); over HTTP+JSON it does (REST-10).
+    fn error(&self, fault: &Fault) -> Bytes {
+        let (name, json) = match self {
+            Self::JsonRpc(id) => ("", fault.json_rpc(id)),
+            Self::Bare => ("event: error\n", fault.http_json()),
+        };
+        [name.as_bytes(), b"data: ", &json, b"\n\n"].concat().into()
+    }
+}
 
 /// The body of a stream. It holds no queue: frames are asked for when the connection has room for them.
 pub(crate) struct Events(Pin<Box<dyn Stream<Item = Bytes> + Send>>);
@@ -37,17 +79,16 @@ impl Events {
         self.0.as_mut().poll_next(cx)
     }
 
-    /// A stream that shows `first`, then what `source` gives, as answers to the request `id`. It ends with the
-    /// source, after an error, or between two frames when `stop` fires.
+    /// A stream that shows `first`, then what `source` gives, each in `wrap`. It ends with the source, after an error, or between two frames when `stop` fires.
     pub(crate) fn follow(
-        id: Box<RawValue>,
+        wrap: Wrap,
         first: Vec<Frame>,
         source: Option<Box<dyn FrameSource>>,
         stop: CancellationToken,
         limits: &Limits,
     ) -> Self {
         let following = Following {
-            id,
+            wrap,
             ready: first.into_iter(),
             source,
             stop,
@@ -60,7 +101,7 @@ impl Events {
 }
 
 struct Following {
-    id: Box<RawValue>,
+    wrap: Wrap,
     /// Frames fetched but not yet written; never more than one batch.
     ready: std::vec::IntoIter<Frame>,
     source: Option<Box<dyn FrameSource>>,
@@ -79,7 +120,12 @@ impl Following {
             let source = self.source.as_mut()?;
             let batch = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => return None,
+                () = self.stop.cancelled() => {
+                    // The end of the last turn is often why we stop: what is at hand is still shown.
+                    let at_hand = source.next().now_or_never();
+                    self.source = None;
+                    at_hand?
+                }
                 batch = source.next() => batch,
                 () = sleep(self.keep_alive) => return Some((Bytes::from_static(COMMENT), self)),
             };
@@ -87,7 +133,7 @@ impl Following {
                 Ok(frames) => self.ready = frames.into_iter(),
                 Err(error) => {
                     self.source = None;
-                    let event = error_event(&self.id, &Fault::from(error));
+                    let event = self.wrap.error(&Fault::from(error));
                     return Some((event, self));
                 }
             }
@@ -96,7 +142,7 @@ impl Following {
 
     /// All frames at hand in one piece, so that a burst is one write.
     fn chunk(&mut self) -> Option<Bytes> {
-        let size = |frame: &Frame| frame.bytes.len() + self.id.get().len() + 64;
+        let size = |frame: &Frame| frame.bytes.len() + self.wrap.bytes();
         let mut room = self.chunk_bytes;
         let fitting = self.ready.as_slice().iter().take_while(|frame| {
             let fits = size(frame) <= room;
@@ -108,30 +154,20 @@ impl Following {
         let bytes = self.ready.as_slice()[..count].iter().map(size).sum();
         let mut chunk = Vec::with_capacity(bytes);
         for frame in self.ready.by_ref().take(count) {
-            write_event(&mut chunk, &self.id, &frame);
+            write_event(&mut chunk, &self.wrap, &frame);
         }
         (!chunk.is_empty()).then(|| Bytes::from(chunk))
     }
 }
 
-fn write_event(out: &mut Vec<u8>, id: &RawValue, frame: &Frame) {
+fn write_event(out: &mut Vec<u8>, wrap: &Wrap, frame: &Frame) {
     // Stored frames are compact JSON: a line break would end the event early.
     debug_assert!(!frame.bytes.contains(&b'\n') && !frame.bytes.contains(&b'\r'));
     out.extend_from_slice(b"id: ");
     out.extend_from_slice(frame.number.to_string().as_bytes());
-    out.extend_from_slice(b"\ndata: {\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id.get().as_bytes());
-    out.extend_from_slice(b",\"result\":");
-    out.extend_from_slice(&frame.bytes);
-    out.extend_from_slice(b"}\n\n");
-}
-
-/// An error as an event without a name or a number: it is no frame, so nobody resumes after it.
-fn error_event(id: &RawValue, fault: &Fault) -> Bytes {
-    let mut event = b"data: ".to_vec();
-    event.extend_from_slice(&fault.json_rpc(id));
-    event.extend_from_slice(b"\n\n");
-    event.into()
+    out.extend_from_slice(b"\ndata: ");
+    wrap.write(out, &frame.bytes);
+    out.extend_from_slice(b"\n\n");
 }
 
 /// The answer that carries a stream.
@@ -140,8 +176,8 @@ pub(crate) fn open(events: Events) -> Response<Body> {
 }
 
 /// The answer to a failed request of a caller that reads nothing but events (RPC-08).
-pub(crate) fn refuse(id: &RawValue, fault: &Fault) -> Response<Body> {
-    with_headers(Body::Full(error_event(id, fault)))
+pub(crate) fn refuse(wrap: &Wrap, fault: &Fault) -> Response<Body> {
+    with_headers(Body::Full(wrap.error(fault)))
 }
 
 fn with_headers(body: Body) -> Response<Body> {

@@ -10,6 +10,7 @@ use a2ad_core::clock::Surroundings;
 use a2ad_core::clock::manual::{ManualClock, Seeded};
 use a2ad_core::engine::{AgentSpec, Caller, Engine, EngineError, EngineOptions, Hub, Retention};
 use a2ad_core::keys::{Owner, Scope};
+use a2ad_core::store::Store as _;
 use a2ad_proto::{
     GetTaskRequest, Part, SendMessageConfiguration, SendMessageRequest, Task, TaskState,
 };
@@ -226,6 +227,11 @@ fn a_retry_waits_for_its_time() {
     let task = life.send(at_once("flaky 3"));
     life.until(|| (world.begun() == 1).then_some(()));
     for (tries, wait) in [(1, 60_000), (2, 120_000)] {
+        // The wait counts from when the failure is on record, so that must be before the clock moves.
+        life.until(|| {
+            let [_, ready, _] = life.run(life.store.stats()).unwrap().turns;
+            (ready == 1).then_some(())
+        });
         // Within a fifth either way of the wait, doubled each time.
         world.clock.step(wait * 8 / 10 - 1);
         give_it_a_chance();

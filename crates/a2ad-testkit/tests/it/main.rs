@@ -10,8 +10,10 @@
 mod canceling;
 mod conversations;
 mod engine;
+mod http_json;
 mod listing;
 mod messages;
+mod parity;
 mod restarts;
 mod streams;
 mod wire;
@@ -19,13 +21,17 @@ mod wire;
 /// Runs each scenario over every binding and store. A further binding or store adds a line here.
 macro_rules! scenarios {
     ($($name:ident),+ $(,)?) => {
-        mod jsonrpc_sqlite {
+        crate::scenarios!(@run jsonrpc_sqlite JsonRpc Sqlite $($name)+);
+        crate::scenarios!(@run http_json_sqlite HttpJson Sqlite $($name)+);
+    };
+    (@run $module:ident $binding:ident $store:ident $($name:ident)+) => {
+        mod $module {
             $(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $name() {
                     let harness = a2ad_testkit::harness::Harness::start(
-                        a2ad_testkit::harness::Binding::JsonRpc,
-                        a2ad_testkit::harness::StoreKind::Sqlite,
+                        a2ad_testkit::harness::Binding::$binding,
+                        a2ad_testkit::harness::StoreKind::$store,
                     )
                     .await;
                     super::$name(harness).await;

@@ -10,6 +10,7 @@ crate::scenarios![
     waiting_turns_run_after_a_restart,
     open_streams_end_after_a_whole_frame,
     the_database_is_sound_afterwards,
+    a_damaged_task_does_not_hide_the_others,
 ];
 
 fn at_once(said: &str) -> a2ad_proto::SendMessageRequest {
@@ -135,4 +136,48 @@ async fn the_database_is_sound_afterwards(server: Harness) {
     let folder = server.stop().await;
     let report = a2ad_store::verify(&folder.path().join("data").join("a2ad.db")).unwrap();
     assert!(report.problems.is_empty(), "{report:?}");
+}
+
+async fn a_damaged_task_does_not_hide_the_others(mut server: Harness) {
+    let mut ids = Vec::new();
+    for n in 0..5 {
+        let task = server.client.send(text(&format!("echo needle-{n}"))).await;
+        ids.push(task.unwrap().id);
+    }
+    server
+        .restart_after(|database| {
+            let mut bytes = std::fs::read(database).unwrap();
+            let needle = b"needle-2";
+            let found: Vec<usize> = bytes
+                .windows(needle.len())
+                .enumerate()
+                .filter_map(|(at, window)| (window == needle).then_some(at))
+                .collect();
+            assert!(!found.is_empty());
+            for at in found {
+                bytes[at] ^= 1;
+            }
+            std::fs::write(database, bytes).unwrap();
+        })
+        .await;
+    let list = server
+        .client
+        .list(ListTasksRequest::default())
+        .await
+        .unwrap();
+    let listed: Vec<_> = list.tasks.iter().map(|task| task.id.as_str()).collect();
+    assert_eq!(listed, [&ids[4], &ids[3], &ids[1], &ids[0]]);
+    for (n, id) in ids.iter().enumerate() {
+        let got = server
+            .client
+            .get(GetTaskRequest {
+                id: id.clone(),
+                ..GetTaskRequest::default()
+            })
+            .await;
+        match got {
+            Ok(_) => assert_ne!(n, 2, "damage was served"),
+            Err(error) => assert_eq!((n, error.reason()), (2, "INTERNAL_ERROR")),
+        }
+    }
 }

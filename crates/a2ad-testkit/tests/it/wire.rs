@@ -13,7 +13,7 @@ async fn server() -> Harness {
     Harness::start(Binding::JsonRpc, StoreKind::Sqlite).await
 }
 
-fn golden(name: &str) -> std::path::PathBuf {
+pub(crate) fn golden(name: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/it/golden")
         .join(name)
@@ -33,7 +33,7 @@ const HEADERS: [&str; 10] = [
     "vary",
 ];
 
-fn show(out: &mut String, title: &str, answer: &Answer) {
+pub(crate) fn show(out: &mut String, title: &str, answer: &Answer) {
     let _infallible = writeln!(out, "## {title}\n{}", answer.status);
     for name in HEADERS {
         if let Some(value) = answer.headers.get(name) {
@@ -44,8 +44,8 @@ fn show(out: &mut String, title: &str, answer: &Answer) {
     let _infallible = writeln!(out, "\n{}\n", body.trim_end());
 }
 
-const JSON: (&str, &str) = ("content-type", "application/json");
-const V1: (&str, &str) = ("a2a-version", "1.0");
+pub(crate) const JSON: (&str, &str) = ("content-type", "application/json");
+pub(crate) const V1: (&str, &str) = ("a2a-version", "1.0");
 
 async fn post(server: &Harness, headers: &[(&str, &str)], body: impl Into<bytes::Bytes>) -> Answer {
     call(server.addr(), Method::POST, "/", headers, body)
@@ -53,11 +53,11 @@ async fn post(server: &Harness, headers: &[(&str, &str)], body: impl Into<bytes:
         .unwrap()
 }
 
-fn request(method: &str, params: &str) -> String {
+pub(crate) fn request(method: &str, params: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":7,"method":"{method}","params":{params}}}"#)
 }
 
-fn message(text: &str) -> String {
+pub(crate) fn message(text: &str) -> String {
     format!(
         r#"{{"message":{{"messageId":"m1","role":"ROLE_USER","parts":[{{"text":"{text}"}}]}}}}"#
     )
@@ -357,6 +357,8 @@ async fn card_health_and_metrics() {
         request("SendMessage", &message("echo hi")),
     )
     .await;
+    get("/tasks", &[V1]).await;
+    get("/tasks?pageSize=x", &[V1]).await;
     let metrics = get("/metrics", &[]).await;
     let metrics = String::from_utf8(metrics.body.to_vec()).unwrap();
     for name in [
@@ -368,6 +370,9 @@ async fn card_health_and_metrics() {
         "a2ad_turns",
         "a2ad_commit_batch_size",
         "a2ad_commit_seconds",
+        r#"a2ad_requests_total{binding="jsonrpc",method="SendMessage",outcome="ok"} "#,
+        r#"a2ad_requests_total{binding="http_json",method="ListTasks",outcome="ok"} "#,
+        r#"a2ad_requests_total{binding="http_json",method="ListTasks",outcome="INVALID_PARAMS"} "#,
     ] {
         assert!(metrics.contains(name), "{name} is missing in\n{metrics}");
     }

@@ -12,9 +12,12 @@ fn frame(number: u64, bytes: &'static str) -> Frame {
     }
 }
 
-async fn written(id: &str, frames: Vec<Frame>, limits: &Limits) -> Vec<String> {
-    let id = RawValue::from_string(id.to_owned()).unwrap();
-    let events = Events::follow(id, frames, None, CancellationToken::new(), limits);
+fn rpc(id: &str) -> Wrap {
+    Wrap::JsonRpc(RawValue::from_string(id.to_owned()).unwrap())
+}
+
+async fn written(wrap: Wrap, frames: Vec<Frame>, limits: &Limits) -> Vec<String> {
+    let events = Events::follow(wrap, frames, None, CancellationToken::new(), limits);
     let chunks = events
         .0
         .map(|chunk| String::from_utf8(chunk.to_vec()).unwrap());
@@ -26,8 +29,11 @@ async fn an_event_has_the_frames_number_and_the_callers_id() {
     let frames = vec![frame(41, r#"{"task":{}}"#)];
     let expected =
         "id: 41\ndata: {\"jsonrpc\":\"2.0\",\"id\":\"\\u00e4\",\"result\":{\"task\":{}}}\n\n";
-    let chunks = written(r#""\u00e4""#, frames, &Limits::default()).await;
+    let chunks = written(rpc(r#""\u00e4""#), frames, &Limits::default()).await;
     assert_eq!(chunks, [expected]);
+    let frames = vec![frame(41, r#"{"task":{}}"#)];
+    let chunks = written(Wrap::Bare, frames, &Limits::default()).await;
+    assert_eq!(chunks, ["id: 41\ndata: {\"task\":{}}\n\n"]);
 }
 
 #[tokio::test]
@@ -42,7 +48,7 @@ async fn chunks_hold_as_many_whole_events_as_fit_and_at_least_one() {
             sse_chunk_bytes,
             ..Limits::default()
         };
-        let chunks = written("1", frames(), &limits).await;
+        let chunks = written(rpc("1"), frames(), &limits).await;
         chunks
             .iter()
             .map(|chunk| chunk.matches("id: ").count())
@@ -56,18 +62,58 @@ async fn chunks_hold_as_many_whole_events_as_fit_and_at_least_one() {
 #[tokio::test]
 async fn no_frames_are_no_chunk() {
     assert!(
-        written("1", Vec::new(), &Limits::default())
+        written(rpc("1"), Vec::new(), &Limits::default())
             .await
             .is_empty()
     );
 }
 
+/// Gives this, then nothing more for ever.
+struct Once(Option<Vec<Frame>>);
+
+impl FrameSource for Once {
+    fn next(&mut self) -> futures_util::future::BoxFuture<'_, crate::operations::Batch> {
+        Box::pin(async {
+            match self.0.take() {
+                Some(frames) => Some(Ok(frames)),
+                None => std::future::pending().await,
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_stops_shows_what_is_at_hand_and_waits_for_nothing() {
+    let stop = CancellationToken::new();
+    stop.cancel();
+    let source = Box::new(Once(Some(vec![frame(7, "{}")])));
+    let limits = Limits::default();
+    let events = Events::follow(Wrap::Bare, Vec::new(), Some(source), stop.clone(), &limits);
+    assert_eq!(events.0.collect::<Vec<_>>().await, ["id: 7\ndata: {}\n\n"]);
+    let source = Box::new(Once(None));
+    let events = Events::follow(Wrap::Bare, Vec::new(), Some(source), stop, &limits);
+    assert!(events.0.collect::<Vec<_>>().await.is_empty());
+}
+
 #[test]
 fn an_error_is_one_line_without_a_number() {
     let fault = Fault::from(crate::errors::Refusal::Cursor).about("a\nb");
-    let event = error_event(RawValue::NULL, &fault);
-    let text = std::str::from_utf8(&event).unwrap();
-    assert!(text.starts_with("data: {\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{"));
-    assert_eq!(text.matches('\n').count(), 2);
-    assert!(text.ends_with("\n\n"));
+    for (wrap, start, lines) in [
+        (
+            rpc("null"),
+            "data: {\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{",
+            2,
+        ),
+        (
+            Wrap::Bare,
+            "event: error\ndata: {\"error\":{\"code\":400,",
+            3,
+        ),
+    ] {
+        let event = wrap.error(&fault);
+        let text = std::str::from_utf8(&event).unwrap();
+        assert!(text.starts_with(start), "{text}");
+        assert_eq!(text.matches('\n').count(), lines);
+        assert!(text.ends_with("\n\n"));
+    }
 }

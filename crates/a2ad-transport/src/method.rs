@@ -58,3 +58,17 @@ impl Method {
         matches!(self, Self::SendStreamingMessage | Self::SubscribeToTask)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_is_found_by_its_name_only() {
+        for method in Method::ALL {
+            assert_eq!(Method::named(method.name()), Some(method));
+            assert_eq!(Method::named(&method.name().to_lowercase()), None);
+        }
+        assert_eq!(Method::named(""), None);
+    }
+}

@@ -1,0 +1,120 @@
+//! From a path, a query and a body to a call.
+
+use a2ad_proto::{CancelTaskRequest, SubscribeToTaskRequest, Violations, from_json, is_json};
+use http::request::Parts;
+use serde::de::DeserializeOwned;
+
+use super::percent::{Plus, decode};
+use super::query;
+use super::route::Route;
+use crate::call::{Call, Request, opening};
+use crate::edge::Mount;
+use crate::errors::{Fault, Refusal};
+use crate::limits::Limits;
+use crate::{caller, version};
+
+/// Finds out what a request asks for, in the order of OPS-04.
+pub(super) fn read(
+    mount: &Mount,
+    head: &Parts,
+    route: Route<'_>,
+    body: &[u8],
+    limits: &Limits,
+) -> Result<Call, Fault> {
+    let caller = caller::identify(head, &mount.agent, limits)?;
+    let version::Version::V1 = version::negotiate(&head.headers, head.uri.query())?;
+    let query = head.uri.query();
+    let request = match route {
+        Route::Send => Request::Send(object(body)?),
+        Route::Stream => Request::Stream(object(body)?, opening(mount, head)?),
+        Route::Tasks => Request::List(query::list_tasks(query)?),
+        Route::Task(task) => {
+            let mut request = query::get_task(query)?;
+            request.id = id("id", task)?;
+            Request::Get(request)
+        }
+        Route::Cancel(task) => {
+            let mut request: CancelTaskRequest = object_or_nothing(body)?;
+            request.id = the_id(task, &request.id)?;
+            Request::Cancel(request)
+        }
+        Route::Subscribe(task) => {
+            let mut request: SubscribeToTaskRequest = object_or_nothing(body)?;
+            request.id = the_id(task, &request.id)?;
+            Request::Subscribe(request, opening(mount, head)?)
+        }
+        Route::PushConfigs(_) | Route::PushConfig(..) => return Err(Refusal::NoPush.into()),
+        Route::ExtendedCard => return Err(Refusal::NoExtendedCard.into()),
+    };
+    request.note();
+    Ok(Call { caller, request })
+}
+
+/// An id in a path. Whether there is such a thing is for the engine to say, whatever the id is.
+fn id(field: &str, segment: &str) -> Result<String, Violations> {
+    match decode(segment, Plus::Plus) {
+        Some(id) => Ok(id.into_owned()),
+        None => Err(Violations::one(field, "expected percent-encoded UTF-8")),
+    }
+}
+
+/// The id in the path, which a body may repeat but not contradict (REST-06).
+fn the_id(segment: &str, in_body: &str) -> Result<String, Violations> {
+    let id = id("id", segment)?;
+    if in_body.is_empty() || in_body == id {
+        return Ok(id);
+    }
+    Err(Violations::one("id", "differs from the id in the path"))
+}
+
+/// The body of a request that may do without one (CANCEL-05).
+fn object_or_nothing<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+    object(if body.is_empty() { b"{}" } else { body })
+}
+
+fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
+    from_json(body).map_err(|violations| {
+        // Only what cannot be read is worth a second look.
+        if std::str::from_utf8(body).is_err() {
+            Refusal::NotUtf8.into()
+        } else if !is_json(body) {
+            Refusal::NotJson.into()
+        } else if body.trim_ascii_start().first() != Some(&b'{') {
+            Refusal::NotAnObject.into()
+        } else {
+            violations.into()
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use a2ad_proto::ErrorKind;
+
+    #[test]
+    fn a_body_repeats_the_id_or_says_nothing_of_it() {
+        assert_eq!(the_id("a%20b", "").unwrap(), "a b");
+        assert_eq!(the_id("a%20b", "a b").unwrap(), "a b");
+        for (segment, in_body) in [("a", "b"), ("a%20b", "a%20b"), ("", "b")] {
+            let violations = the_id(segment, in_body).unwrap_err();
+            assert_eq!(violations.0[0].field, "id");
+        }
+        assert!(the_id("%zz", "").is_err());
+    }
+
+    #[test]
+    fn a_body_is_an_object() {
+        let kind = |body: &[u8]| object::<CancelTaskRequest>(body).map_err(|fault| fault.kind);
+        assert!(kind(b" {} ").is_ok());
+        assert_eq!(kind(b"").unwrap_err(), ErrorKind::Parse);
+        assert_eq!(kind(b"{").unwrap_err(), ErrorKind::Parse);
+        assert_eq!(kind(b"{\"id\":\"\xff\"}").unwrap_err(), ErrorKind::Parse);
+        for body in [&b"[]"[..], b"null", b"5", b" \"x\""] {
+            assert_eq!(kind(body).unwrap_err(), ErrorKind::InvalidRequest);
+        }
+        assert_eq!(kind(b"{\"id\":5}").unwrap_err(), ErrorKind::InvalidParams);
+        assert!(object_or_nothing::<CancelTaskRequest>(b"").is_ok());
+        assert!(object_or_nothing::<CancelTaskRequest>(b"x").is_err());
+    }
+}
