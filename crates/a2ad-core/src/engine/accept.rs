@@ -100,8 +100,20 @@ impl Engine {
 }
 
 impl Inner {
-    /// Puts a message into a journal and its turn into the queue, durably.
+    /// Puts a message into a journal and its turn into the queue, durably. Once begun it is seen
+    /// through (SEND-18).
     async fn accept(
+        self: &Arc<Self>,
+        caller: &Caller,
+        request: SendMessageRequest,
+    ) -> Result<Accepted, EngineError> {
+        let inner = Arc::clone(self);
+        let caller = caller.clone();
+        self.see_through(async move { inner.take_in(&caller, request).await })
+            .await
+    }
+
+    async fn take_in(
         self: &Arc<Self>,
         caller: &Caller,
         request: SendMessageRequest,

@@ -34,16 +34,7 @@ impl Engine {
         let inner = &self.inner;
         let task = inner.find(caller, &request.id).await?;
         let watching = inner.hub.watch(task);
-        let command = Command::Cancel {
-            metadata: request.metadata,
-        };
-        let head = match inner.control(task, &command).await {
-            Ok(head) => head,
-            Err(NotDone::Refused) => return Err(EngineError::NotCancelable { id: request.id }),
-            Err(NotDone::Gone) => return Err(EngineError::not_found(&request.id)),
-            Err(NotDone::Failed(error)) => return Err(error),
-        };
-        inner.tell_to_stop(&head);
+        inner.request_cancel(task, request).await?;
         let settled = inner.wait_until(&watching, |head| head.state.is_terminal());
         // Over time the answer is the task as it is; the request stands.
         let _waited: Result<_, _> = tokio::time::timeout(inner.cancel_wait, settled).await;
@@ -52,6 +43,32 @@ impl Engine {
 }
 
 impl Inner {
+    /// Records the request and tells the agent. Once begun it is seen through: an agent that is
+    /// not told would work on.
+    async fn request_cancel(
+        self: &Arc<Self>,
+        task: TaskKey,
+        request: CancelTaskRequest,
+    ) -> Result<(), EngineError> {
+        let inner = Arc::clone(self);
+        self.see_through(async move {
+            let command = Command::Cancel {
+                metadata: request.metadata,
+            };
+            let head = match inner.control(task, &command).await {
+                Ok(head) => head,
+                Err(NotDone::Refused) => {
+                    return Err(EngineError::NotCancelable { id: request.id });
+                }
+                Err(NotDone::Gone) => return Err(EngineError::not_found(&request.id)),
+                Err(NotDone::Failed(error)) => return Err(error),
+            };
+            inner.tell_to_stop(&head);
+            Ok(())
+        })
+        .await
+    }
+
     /// The caller's task with this id.
     pub(super) async fn find(&self, caller: &Caller, id: &str) -> Result<TaskKey, EngineError> {
         // What cannot be an id cannot be found.

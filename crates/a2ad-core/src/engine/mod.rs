@@ -28,6 +28,7 @@ use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tracing::Instrument as _;
 
 use crate::agent::{Agent, AgentPolicy};
 use crate::clock::Surroundings;
@@ -125,6 +126,7 @@ struct Inner {
     keys: Mutex<Range<i64>>,
     /// Turns that run here, each with the token that tells it to stop.
     running: Mutex<HashMap<TurnRef, CancellationToken>>,
+    /// Turns that run, and messages and cancels that are being taken.
     turns: TaskTracker,
     background: TaskTracker,
     /// When the store was last asked whether it can be written, and what it said.
@@ -257,6 +259,18 @@ impl Inner {
             return Err(EngineError::Unavailable(None));
         }
         Ok(())
+    }
+
+    /// Does `work` to its end, also if whoever waits for it goes away: a handler's future dies
+    /// with its connection, but what is committed has to be followed up.
+    async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
+    ) -> Result<T, EngineError> {
+        match self.turns.spawn(work.in_current_span()).await {
+            Ok(result) => result,
+            Err(panicked) => Err(EngineError::Internal(Box::new(panicked))),
+        }
     }
 
     fn served(&self, agent: &AgentId) -> Result<&Arc<Served>, EngineError> {

@@ -360,3 +360,47 @@ fn a_full_agent_takes_no_more() {
         "{refused:?}"
     );
 }
+
+#[test]
+fn send_18_a_caller_that_goes_away_leaves_its_task_running() {
+    let world = World::new(AgentPolicy::default());
+    let life = world.live();
+    let caller = caller();
+    for n in 0..20 {
+        let mut sent = Box::pin(life.engine.send(&caller, text(&format!("echo {n}"))));
+        // One poll is enough to hand the message in; then the connection is lost.
+        let answered = life.run(async { futures_util::poll!(&mut sent) });
+        assert!(answered.is_pending());
+    }
+    let list = || {
+        let request = a2ad_proto::ListTasksRequest {
+            status: TaskState::Completed,
+            ..a2ad_proto::ListTasksRequest::default()
+        };
+        let answer = life.run(life.engine.list(&caller, request)).unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+        answer["totalSize"].as_u64().unwrap()
+    };
+    life.until(|| (list() == 20).then_some(()));
+}
+
+#[test]
+fn a_cancel_whose_caller_goes_away_still_stops_the_agent() {
+    let world = World::new(AgentPolicy {
+        cancel_grace: Duration::from_secs(600),
+        ..AgentPolicy::default()
+    });
+    let life = world.live();
+    let task = life.send(at_once("hold"));
+    life.until_state(&task.id, TaskState::Working);
+    let caller = caller();
+    let request = a2ad_proto::CancelTaskRequest {
+        id: task.id.clone(),
+        ..a2ad_proto::CancelTaskRequest::default()
+    };
+    let mut asked = Box::pin(life.engine.cancel(&caller, request));
+    let answered = life.run(async { futures_util::poll!(&mut asked) });
+    assert!(answered.is_pending());
+    drop(asked);
+    life.until_state(&task.id, TaskState::Canceled);
+}
