@@ -126,10 +126,8 @@ async fn claim_once(inner: &Arc<Inner>) -> Result<Option<Timestamp>, EngineError
 /// owner chose.
 pub(super) async fn recover(inner: Arc<Inner>) {
     let mut recovered: u64 = 0;
-    loop {
-        if inner.life.closing.is_cancelled() {
-            return;
-        }
+    let mut done: Vec<Claimed> = Vec::new();
+    while !inner.life.closing.is_cancelled() {
         let orphans = match inner.store.orphans(STEP).await {
             Ok(orphans) => orphans,
             Err(error) => {
@@ -141,11 +139,24 @@ pub(super) async fn recover(inner: Arc<Inner>) {
         if orphans.is_empty() {
             break;
         }
+        if orphans == done {
+            let turns = orphans.len();
+            tracing::error!(
+                turns,
+                "turns of an earlier run cannot be taken over; the database is damaged"
+            );
+            break;
+        }
+        done.clear();
         for orphan in orphans {
             match take_over(&inner, &orphan).await {
-                Ok(()) => recovered += 1,
+                Ok(()) => {
+                    recovered += 1;
+                    done.push(orphan);
+                }
                 Err(error) => {
-                    tracing::warn!(task = orphan.turn.task.0, %error, "a turn of an earlier run could not be taken over");
+                    let task = orphan.turn.task.0;
+                    tracing::warn!(task, %error, "a turn of an earlier run could not be taken over");
                     tokio::time::sleep(PAUSE).await;
                 }
             }
