@@ -107,6 +107,16 @@ pub fn text(said: &str) -> SendMessageRequest {
     }
 }
 
+/// The same request, answered as soon as the task exists.
+#[must_use]
+pub fn at_once(mut request: SendMessageRequest) -> SendMessageRequest {
+    request
+        .configuration
+        .get_or_insert_default()
+        .return_immediately = true;
+    request
+}
+
 /// The same, as a further message to a task.
 #[must_use]
 pub fn text_to(task: &Task, said: &str) -> SendMessageRequest {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use a2ad_proto::{SendMessageConfiguration, SendMessageRequest, TaskState};
-use a2ad_testkit::client::{drain, text, text_in, text_to};
+use a2ad_proto::TaskState;
+use a2ad_testkit::client::{at_once, drain, text, text_in, text_to};
 use a2ad_testkit::harness::Harness;
 
 crate::scenarios![
@@ -16,14 +16,6 @@ crate::scenarios![
     cancel_ends_the_messages_in_line,
     cancel_against_completion_has_one_winner,
 ];
-
-fn at_once(mut request: SendMessageRequest) -> SendMessageRequest {
-    request.configuration = Some(SendMessageConfiguration {
-        return_immediately: true,
-        ..SendMessageConfiguration::default()
-    });
-    request
-}
 
 async fn cancel_01_a_running_task_is_stopped(server: Harness) {
     let task = server.client.send(at_once(text("hold"))).await.unwrap();

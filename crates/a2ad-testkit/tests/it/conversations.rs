@@ -1,7 +1,7 @@
 //! Several messages: contexts, follow-ups, order.
 
-use a2ad_proto::{SendMessageConfiguration, SendMessageRequest, TaskState};
-use a2ad_testkit::client::{text, text_in, text_to};
+use a2ad_proto::TaskState;
+use a2ad_testkit::client::{at_once, text, text_in, text_to};
 use a2ad_testkit::harness::Harness;
 
 crate::scenarios![
@@ -15,14 +15,6 @@ crate::scenarios![
     contexts_do_not_wait_for_each_other,
     a_full_context_takes_no_more,
 ];
-
-fn at_once(mut request: SendMessageRequest) -> SendMessageRequest {
-    request.configuration = Some(SendMessageConfiguration {
-        return_immediately: true,
-        ..SendMessageConfiguration::default()
-    });
-    request
-}
 
 async fn ctx_02_a_message_to_an_unknown_task_is_refused(server: Harness) {
     let mut request = text("echo x");

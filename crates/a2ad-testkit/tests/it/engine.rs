@@ -11,12 +11,10 @@ use a2ad_core::clock::manual::{ManualClock, Seeded};
 use a2ad_core::engine::{AgentSpec, Caller, Engine, EngineError, EngineOptions, Hub, Retention};
 use a2ad_core::keys::{Owner, Scope};
 use a2ad_core::store::Store as _;
-use a2ad_proto::{
-    GetTaskRequest, Part, SendMessageConfiguration, SendMessageRequest, Task, TaskState,
-};
+use a2ad_proto::{GetTaskRequest, Part, SendMessageRequest, Task, TaskState};
 use a2ad_store::{SqliteOptions, SqliteStore};
 use a2ad_testkit::agents::{Obedient, obedient};
-use a2ad_testkit::client::text;
+use a2ad_testkit::client::{at_once, text};
 use tempfile::TempDir;
 
 const DAY: i64 = 24 * 3600 * 1000;
@@ -99,15 +97,6 @@ fn caller() -> Caller {
         },
         idempotency_key: None,
     }
-}
-
-fn at_once(said: &str) -> SendMessageRequest {
-    let mut request = text(said);
-    request.configuration = Some(SendMessageConfiguration {
-        return_immediately: true,
-        ..SendMessageConfiguration::default()
-    });
-    request
 }
 
 impl Life {
@@ -224,7 +213,7 @@ fn a_retry_waits_for_its_time() {
         ..AgentPolicy::default()
     });
     let life = world.live();
-    let task = life.send(at_once("flaky 3"));
+    let task = life.send(at_once(text("flaky 3")));
     life.until(|| (world.begun() == 1).then_some(()));
     for (tries, wait) in [(1, 60_000), (2, 120_000)] {
         // The wait counts from when the failure is on record, so that must be before the clock moves.
@@ -250,7 +239,7 @@ fn turns_beyond_the_slots_wait_and_then_run() {
     });
     let life = world.live();
     let tasks: Vec<Task> = (0..12)
-        .map(|n| life.send(at_once(&format!("words a b {n}"))))
+        .map(|n| life.send(at_once(text(&format!("words a b {n}")))))
         .collect();
     for task in &tasks {
         life.until_state(&task.id, TaskState::Completed);
@@ -262,7 +251,7 @@ fn turns_beyond_the_slots_wait_and_then_run() {
 fn after_a_crash_the_turn_runs_again() {
     let world = World::new(AgentPolicy::default());
     let life = world.live();
-    let task = life.send(at_once("gate"));
+    let task = life.send(at_once(text("gate")));
     life.until(|| {
         let task = life.get(&task.id).unwrap();
         (!task.artifacts.is_empty()).then_some(())
@@ -291,7 +280,7 @@ fn a_task_that_kills_its_process_dies_after_its_last_try() {
         ..AgentPolicy::default()
     });
     let mut life = world.live();
-    let task = life.send(at_once("stubborn"));
+    let task = life.send(at_once(text("stubborn")));
     for tries in 1..=5 {
         life.until(|| (world.begun() == tries).then_some(()));
         // Only a try that is in the journal shows that it was begun.
@@ -311,7 +300,7 @@ fn an_agent_that_must_not_run_twice_fails_instead() {
         ..AgentPolicy::default()
     });
     let life = world.live();
-    let task = life.send(at_once("stubborn"));
+    let task = life.send(at_once(text("stubborn")));
     life.until_state(&task.id, TaskState::Working);
     life.crash();
     let life = world.live();
@@ -326,7 +315,7 @@ fn a_cancel_that_a_crash_cut_off_still_wins() {
         ..AgentPolicy::default()
     });
     let life = world.live();
-    let task = life.send(at_once("stubborn"));
+    let task = life.send(at_once(text("stubborn")));
     life.until_state(&task.id, TaskState::Working);
     let engine = life.engine.clone();
     let cancel = a2ad_proto::CancelTaskRequest {
@@ -352,9 +341,9 @@ fn a_full_agent_takes_no_more() {
     });
     let life = world.live();
     for _ in 0..3 {
-        life.send(at_once("stubborn"));
+        life.send(at_once(text("stubborn")));
     }
-    let refused = life.run(life.engine.send(&caller(), at_once("echo x")));
+    let refused = life.run(life.engine.send(&caller(), at_once(text("echo x"))));
     assert!(
         matches!(refused, Err(EngineError::Exhausted(_))),
         "{refused:?}"
@@ -391,7 +380,7 @@ fn a_cancel_whose_caller_goes_away_still_stops_the_agent() {
         ..AgentPolicy::default()
     });
     let life = world.live();
-    let task = life.send(at_once("hold"));
+    let task = life.send(at_once(text("hold")));
     life.until_state(&task.id, TaskState::Working);
     let caller = caller();
     let request = a2ad_proto::CancelTaskRequest {

@@ -1,7 +1,7 @@
 //! What a stop and a start leave standing.
 
-use a2ad_proto::{GetTaskRequest, ListTasksRequest, SendMessageConfiguration, TaskState};
-use a2ad_testkit::client::{drain, text, text_in, text_to};
+use a2ad_proto::{GetTaskRequest, ListTasksRequest, TaskState};
+use a2ad_testkit::client::{at_once, drain, text, text_in, text_to};
 use a2ad_testkit::harness::Harness;
 
 crate::scenarios![
@@ -12,15 +12,6 @@ crate::scenarios![
     the_database_is_sound_afterwards,
     a_damaged_task_does_not_hide_the_others,
 ];
-
-fn at_once(said: &str) -> a2ad_proto::SendMessageRequest {
-    let mut request = text(said);
-    request.configuration = Some(SendMessageConfiguration {
-        return_immediately: true,
-        ..SendMessageConfiguration::default()
-    });
-    request
-}
 
 async fn tasks_streams_and_repeats_survive_a_restart(mut server: Harness) {
     let mut request = text("words one two");
@@ -59,7 +50,7 @@ async fn tasks_streams_and_repeats_survive_a_restart(mut server: Harness) {
 }
 
 async fn a_turn_that_ran_is_handed_back_and_runs_again(mut server: Harness) {
-    let task = server.client.send(at_once("gate")).await.unwrap();
+    let task = server.client.send(at_once(text("gate"))).await.unwrap();
     server.wait_at_gate(&task.id).await;
     server.restart().await;
     let stream = server.client.subscribe(&task.id, Some(0)).await.unwrap();
@@ -96,10 +87,10 @@ async fn a_turn_that_ran_is_handed_back_and_runs_again(mut server: Harness) {
 }
 
 async fn waiting_turns_run_after_a_restart(mut server: Harness) {
-    let mut first = at_once("hold");
+    let mut first = at_once(text("hold"));
     first.message.as_mut().unwrap().context_id = "talk".to_owned();
     let held = server.client.send(first).await.unwrap();
-    let mut second = at_once("echo second");
+    let mut second = at_once(text("echo second"));
     second.message.as_mut().unwrap().context_id = "talk".to_owned();
     let waiting = server.client.send(second).await.unwrap();
     server.restart().await;
@@ -111,7 +102,7 @@ async fn waiting_turns_run_after_a_restart(mut server: Harness) {
 }
 
 async fn open_streams_end_after_a_whole_frame(server: Harness) {
-    let task = server.client.send(at_once("hold")).await.unwrap();
+    let task = server.client.send(at_once(text("hold"))).await.unwrap();
     let stream = server.client.subscribe(&task.id, None).await.unwrap();
     let blocked = server.client.send(text_to(&task, "echo later"));
     let (events, answered, _) = tokio::join!(drain(stream), blocked, async {
@@ -131,7 +122,7 @@ async fn the_database_is_sound_afterwards(server: Harness) {
             .await
             .unwrap();
     }
-    server.client.send(at_once("hold")).await.unwrap();
+    server.client.send(at_once(text("hold"))).await.unwrap();
     server.client.send(text("ask what?")).await.unwrap();
     let folder = server.stop().await;
     let report = a2ad_store::verify(&folder.path().join("data").join("a2ad.db")).unwrap();

@@ -1,7 +1,7 @@
 //! SendStreamingMessage, SubscribeToTask, and picking up where one left off.
 
-use a2ad_proto::{Part, SendMessageConfiguration, SendMessageRequest, StreamResponse, TaskState};
-use a2ad_testkit::client::{Event, drain, text, text_to};
+use a2ad_proto::{Part, SendMessageConfiguration, StreamResponse, TaskState};
+use a2ad_testkit::client::{Event, at_once, drain, text, text_to};
 use a2ad_testkit::harness::Harness;
 
 crate::scenarios![
@@ -21,14 +21,6 @@ crate::scenarios![
     a_long_stream_arrives_whole,
     a_reader_that_lags_loses_nothing,
 ];
-
-fn at_once(mut request: SendMessageRequest) -> SendMessageRequest {
-    request.configuration = Some(SendMessageConfiguration {
-        return_immediately: true,
-        ..SendMessageConfiguration::default()
-    });
-    request
-}
 
 fn states(events: &[Event]) -> Vec<TaskState> {
     events
