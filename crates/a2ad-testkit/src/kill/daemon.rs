@@ -174,8 +174,9 @@ impl Daemon {
     /// When it does not end in time; it is killed then.
     pub async fn stop(mut self, patience: Duration) -> Result<ExitStatus, String> {
         let id = self.child.id().ok_or("it had ended before")?;
-        let told = Command::new("kill")
-            .args(["-TERM", &id.to_string()])
+        // The shell's own: not every machine has a program of that name.
+        let told = Command::new("sh")
+            .args(["-c", &format!("kill -TERM {id}")])
             .status()
             .await;
         told.map_err(|error| error.to_string())?;
