@@ -3,12 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2ad_proto::{AgentId, Artifact, ContextId, Message, Metadata, Part, Role, TaskId, Timestamp};
+use a2ad_proto::{AgentId, Artifact, ContextId, Message, Metadata, Part, TaskId, Timestamp};
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::clock::{Surroundings, uuid};
 use crate::keys::{Attempt, Owner};
 
 /// Something that can work on a turn.
@@ -265,24 +264,4 @@ pub enum Idempotency {
     UniqueIds,
     /// All.
     Always,
-}
-
-/// A message of the agent about a task.
-pub(crate) fn agent_message(
-    surroundings: &Surroundings,
-    task: &TaskId,
-    context: &ContextId,
-    parts: Vec<Part>,
-) -> Option<Message> {
-    if parts.is_empty() {
-        return None;
-    }
-    Some(Message {
-        message_id: uuid(&*surroundings.random),
-        context_id: context.as_str().to_owned(),
-        task_id: task.as_str().to_owned(),
-        role: Role::Agent,
-        parts,
-        ..Message::default()
-    })
 }

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use a2ad_proto::Timestamp;
 
+use crate::keys::uuid_text;
+
 /// Tells the time of day.
 pub trait Clock: Send + Sync + std::fmt::Debug {
     /// Now.
@@ -56,14 +58,7 @@ pub fn uuid(random: &dyn Random) -> String {
     let bits = random.bits();
     let bits = (bits & !(0xf << 76)) | (4 << 76);
     let bits = (bits & !(0b11 << 62)) | (0b10 << 62);
-    format!(
-        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-        bits >> 96,
-        (bits >> 80) & 0xffff,
-        (bits >> 64) & 0xffff,
-        (bits >> 48) & 0xffff,
-        bits & 0xffff_ffff_ffff
-    )
+    uuid_text(bits)
 }
 
 /// What the engine asks its surroundings for.

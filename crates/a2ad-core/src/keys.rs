@@ -191,14 +191,7 @@ impl PublicIds {
         let low = payload & ((1 << 62) - 1);
         // Version 8 (RFC 9562: custom), variant 0b10.
         let bits = (high << 80) | (8 << 76) | (middle << 64) | (0b10 << 62) | low;
-        format!(
-            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
-            bits >> 96,
-            (bits >> 80) & 0xffff,
-            (bits >> 64) & 0xffff,
-            (bits >> 48) & 0xffff,
-            bits & 0xffff_ffff_ffff
-        )
+        uuid_text(bits)
     }
 
     fn mask(&self, random: u128) -> u64 {
@@ -225,6 +218,18 @@ where
     T::Err: fmt::Debug,
 {
     text.parse().expect("minted ids are well-formed")
+}
+
+/// A UUID's 128 bits as text.
+pub(crate) fn uuid_text(bits: u128) -> String {
+    format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        bits >> 96,
+        (bits >> 80) & 0xffff,
+        (bits >> 64) & 0xffff,
+        (bits >> 48) & 0xffff,
+        bits & 0xffff_ffff_ffff
+    )
 }
 
 /// The bits of a lower-case, hyphenated version-8 UUID, which is the only form we mint.

@@ -62,31 +62,21 @@ impl<'a> World<'a> {
     pub(super) async fn open(harness: &'a dyn Harness) -> Self {
         let clock = Arc::new(ManualClock::at(DAWN));
         let random = Arc::new(Seeded::new(7));
-        let wake = Arc::new(Recorder::default());
-        let surroundings = Surroundings {
-            clock: clock.clone(),
-            random: random.clone(),
-        };
-        let store = harness.open(surroundings, wake.clone()).await;
-        Self {
-            harness,
-            store,
-            clock,
-            wake,
-            random,
-        }
+        Self::on(harness, clock, random, Arc::new(Recorder::default())).await
     }
 
     /// Restarts the store in the same place.
     pub(super) async fn reopen(self) -> Self {
-        let Self {
-            harness,
-            store,
-            clock,
-            wake,
-            random,
-        } = self;
-        harness.close(store).await;
+        self.harness.close(self.store).await;
+        Self::on(self.harness, self.clock, self.random, self.wake).await
+    }
+
+    async fn on(
+        harness: &'a dyn Harness,
+        clock: Arc<ManualClock>,
+        random: Arc<Seeded>,
+        wake: Arc<Recorder>,
+    ) -> Self {
         let surroundings = Surroundings {
             clock: clock.clone(),
             random: random.clone(),

@@ -10,6 +10,7 @@ use super::cursor::{EndsAt, Frames};
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::{Fingerprint, fingerprint};
+use super::read::wrap_task;
 use super::run::{Asked, Begin, Ended, Lease, Live, TASKS_BEGUN, Warm, count_end};
 use super::speak::{Silenced, Voice};
 use super::{CONFLICTS_MAX, Caller, Engine, EngineError, Inner, Served};
@@ -53,11 +54,7 @@ impl Engine {
         let task = inner
             .task_json(accepted.watching.task, history_length)
             .await?;
-        let mut json = Vec::with_capacity(task.len() + 16);
-        json.extend_from_slice(b"{\"task\":");
-        json.extend_from_slice(&task);
-        json.push(b'}');
-        Ok(json.into())
+        Ok(wrap_task(&task))
     }
 
     /// SendStreamingMessage. Opens with the task as of the entry that the message made, then
@@ -221,7 +218,7 @@ impl Inner {
                 return match self.store.commit(change).await {
                     Ok(applied) => {
                         if let Some(snapshot) = snapshot {
-                            self.hub.keep_snapshot(key, snapshot);
+                            self.hub.keep_snapshot(key, Arc::new(snapshot));
                         }
                         metrics::counter!(TASKS_BEGUN).increment(1);
                         count_end(&applied.head);

@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
+
+use super::lock;
 
 /// Two generations: when the young one is full, it becomes the old one and the old one is dropped.
 /// What is read moves to the young one, so it survives; the rest costs nothing to evict.
@@ -33,7 +35,7 @@ impl<K: Eq + Hash + Copy, V: Clone> Cache<K, V> {
     }
 
     pub(super) fn get(&self, key: K) -> Option<V> {
-        let mut all = self.lock();
+        let mut all = lock(&self.generations);
         if let Some((value, _)) = all.young.get(&key) {
             return Some(value.clone());
         }
@@ -50,7 +52,7 @@ impl<K: Eq + Hash + Copy, V: Clone> Cache<K, V> {
         weight: usize,
         newer: impl FnOnce(&V) -> bool,
     ) {
-        let mut all = self.lock();
+        let mut all = lock(&self.generations);
         let known = all.young.get(&key).or_else(|| all.old.get(&key));
         if known.is_some_and(|(known, _)| newer(known)) {
             return;
@@ -60,14 +62,7 @@ impl<K: Eq + Hash + Copy, V: Clone> Cache<K, V> {
     }
 
     pub(super) fn remove(&self, key: K) {
-        self.lock().remove(key);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Generations<K, V>> {
-        // A panic while holding the lock leaves a map that is still a map.
-        self.generations
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        lock(&self.generations).remove(key);
     }
 }
 

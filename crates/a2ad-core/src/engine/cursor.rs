@@ -9,7 +9,7 @@ use a2ad_proto::{SubscribeToTaskRequest, TaskState};
 use bytes::Bytes;
 
 use super::hub::{Tailed, Watching};
-use super::read::{check_next, limit_history};
+use super::read::{check_next, limit_history, wrap_task};
 use super::{Caller, Engine, EngineError, Inner};
 use crate::keys::{Number, TaskKey};
 use crate::task::{Entry, Fold, Shape};
@@ -120,9 +120,6 @@ impl Frames {
     ) -> Self {
         limit_history(&mut fold.task, history_length);
         let state = fold.task.status.state;
-        let mut bytes = b"{\"task\":".to_vec();
-        bytes.extend_from_slice(&a2ad_proto::to_json(&fold.task));
-        bytes.push(b'}');
         let opening = Frame {
             number: fold.version,
             shape: Shape {
@@ -131,7 +128,7 @@ impl Frames {
                 extension: false,
                 state: Some(state),
             },
-            bytes: bytes.into(),
+            bytes: wrap_task(&a2ad_proto::to_json(&fold.task)),
         };
         Self {
             after: fold.version,

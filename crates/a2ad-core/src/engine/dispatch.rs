@@ -4,14 +4,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2ad_proto::{Part, Timestamp};
+use a2ad_proto::Timestamp;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::cancel::NotDone;
 use super::draft::backoff_millis;
 use super::run::{Begin, Lease};
 use super::{EngineError, Inner};
-use crate::agent::{AgentPolicy, OnRestart, agent_message};
+use crate::agent::{AgentPolicy, OnRestart};
 use crate::keys::TurnRef;
 use crate::store::{Claimed, Claims};
 use crate::task::{Broken, Command, RetryRule};
@@ -202,18 +202,12 @@ async fn take_over(inner: &Arc<Inner>, orphan: &Claimed) -> Result<(), EngineErr
         }
     };
     let text = "The server was restarted while the agent was working on this";
-    let failure = agent_message(
-        &inner.surroundings,
-        &head.identity.id,
-        &head.identity.context_id,
-        vec![Part::text(text)],
-    );
     let command = Command::Break {
         turn: number,
         attempt: orphan.attempt,
         reason: Broken::Lost,
         retry,
-        failure: failure.unwrap_or_default(),
+        failure: inner.notice(&head.identity, text),
     };
     match inner.control(task, &command).await {
         // Refused: it was taken over, canceled or ended meanwhile.
@@ -257,14 +251,8 @@ async fn sweep_once(inner: &Arc<Inner>) -> Result<(), EngineError> {
                 continue;
             };
             let text = "The task expired: it waited too long for an answer";
-            let message = agent_message(
-                &inner.surroundings,
-                &head.identity.id,
-                &head.identity.context_id,
-                vec![Part::text(text)],
-            );
             let command = Command::Expire {
-                message: message.unwrap_or_default(),
+                message: inner.notice(&head.identity, text),
             };
             match inner.control(*task, &command).await {
                 Ok(_) => expired += 1,

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::{Notify, watch};
 
 use super::cache::Cache;
+use super::lock;
 use crate::keys::{Number, TaskKey};
 use crate::store::{Committed, Wake};
 use crate::task::{Entry, Head, Snapshot};
@@ -77,13 +78,11 @@ impl Hub {
         self.snapshots.get(task)
     }
 
-    pub(super) fn keep_snapshot(&self, task: TaskKey, snapshot: Snapshot) {
+    pub(super) fn keep_snapshot(&self, task: TaskKey, snapshot: Arc<Snapshot>) {
         let weight = snapshot.size();
         let version = snapshot.version;
         self.snapshots
-            .insert_unless(task, Arc::new(snapshot), weight, |known| {
-                known.version > version
-            });
+            .insert_unless(task, snapshot, weight, |known| known.version > version);
     }
 
     /// Forgets what it knows of a task: it was changed past the hub, or is gone.
@@ -264,10 +263,4 @@ impl Drop for Watching {
             watches.remove(&self.task);
         }
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(|poisoned| poisoned.into_inner())
 }

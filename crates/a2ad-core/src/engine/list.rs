@@ -118,17 +118,13 @@ impl Inner {
             limit_history(&mut task, history_length);
             a2ad_proto::to_json(&task).into()
         } else {
-            frozen.body
+            frozen.body.clone()
         };
-        if !artifacts {
-            return Ok(body);
-        }
-        let mut json = Vec::with_capacity(body.len() + frozen.artifacts.len() + 16);
-        json.extend_from_slice(body.strip_suffix(b"}").unwrap_or(&body));
-        json.extend_from_slice(b",\"artifacts\":");
-        json.extend_from_slice(&frozen.artifacts);
-        json.push(b'}');
-        Ok(json.into())
+        Ok(if artifacts {
+            frozen.with_artifacts(&body)
+        } else {
+            body
+        })
     }
 
     /// A token that stands for a place in this caller's list with this filter, and for no other.

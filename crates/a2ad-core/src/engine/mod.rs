@@ -294,6 +294,7 @@ impl Inner {
     }
 }
 
+/// What these locks guard stays usable if its holder panicked: every change to it is one step.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex
         .lock()

@@ -83,7 +83,11 @@ impl Inner {
         if let Some(snapshot) = self.hub.cached_snapshot(task) {
             return Ok(Some(snapshot));
         }
-        Ok(self.store.snapshot(task).await?.map(Arc::new))
+        let stored = self.store.snapshot(task).await?.map(Arc::new);
+        if let Some(snapshot) = &stored {
+            self.hub.keep_snapshot(task, Arc::clone(snapshot));
+        }
+        Ok(stored)
     }
 
     /// The task as 1.0 ProtoJSON, with at most the latest `history_length` messages.
@@ -97,7 +101,6 @@ impl Inner {
             && let Some(snapshot) = self.snapshot(task).await?
             && snapshot.version == head.version
         {
-            self.hub.keep_snapshot(task, Snapshot::clone(&snapshot));
             return Ok(snapshot.task_json());
         }
         let mut fold = self.fold(task, None).await?;
@@ -108,8 +111,7 @@ impl Inner {
         Ok(a2ad_proto::to_json(&fold.task).into())
     }
 
-    /// Waits until the watched task's head is as wanted, or the engine is over. The head it
-    /// answers is the newest then.
+    /// Waits until the watched task's head is as wanted, or the engine is over.
     pub(super) async fn wait_until(
         &self,
         watching: &Watching,
@@ -143,6 +145,11 @@ pub(super) fn check_next(last: Number, entry: &Entry) -> Result<(), EngineError>
     }
     let what = format!("after entry {last} comes entry {}", entry.number);
     Err(EngineError::Internal(what.into()))
+}
+
+/// A task's JSON as the `task` member of a response or frame.
+pub(super) fn wrap_task(task: &[u8]) -> Bytes {
+    [&b"{\"task\":"[..], task, b"}"].concat().into()
 }
 
 /// HIST-02, HIST-03: the latest so many messages, none at all for 0.

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2ad_proto::{AgentId, Message, Metadata, Part, Timestamp};
+use a2ad_proto::{AgentId, Message, Metadata, Timestamp};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, poll_immediate};
 use tokio::sync::{OwnedSemaphorePermit, mpsc};
@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 use super::draft::{Draft, Terms};
 use super::speak::Voice;
 use super::{EngineError, Inner, Served, lock};
-use crate::agent::{AgentError, Ending, Say, Turn, TurnShared, agent_message};
+use crate::agent::{AgentError, Ending, Say, Turn, TurnShared};
 use crate::keys::{Attempt, Number, TurnRef};
 use crate::store::{Applied, Change, ChangeError, StoreError};
 use crate::task::{Broken, Command, Fold, Head, Hidden, Identity, Record};
@@ -221,18 +221,12 @@ impl Inner {
         let Ok(Some(head)) = self.store.head(lease.turn.task).await else {
             return;
         };
-        let failure = agent_message(
-            &self.surroundings,
-            &head.identity.id,
-            &head.identity.context_id,
-            vec![Part::text("The server could not run this task")],
-        );
         let command = Command::Break {
             turn: lease.turn.number,
             attempt: lease.attempt,
             reason: Broken::Failed,
             retry: None,
-            failure: failure.unwrap_or_default(),
+            failure: self.notice(&head.identity, "The server could not run this task"),
         };
         if self.control(lease.turn.task, &command).await.is_err() {
             tracing::error!("the turn's task could not be failed either");
@@ -468,7 +462,7 @@ impl Runner {
                             size: snapshot.size() as u64,
                         };
                         let task = self.voice.lease.turn.task;
-                        self.voice.inner.hub.keep_snapshot(task, snapshot);
+                        self.voice.inner.hub.keep_snapshot(task, Arc::new(snapshot));
                     }
                     count_end(&head);
                     self.voice.started = true;

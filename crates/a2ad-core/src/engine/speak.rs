@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use a2ad_proto::{Artifact, Message, Part, PartContent, Timestamp};
+use a2ad_proto::{Artifact, Message, Part, PartContent, Role, Timestamp};
 
 use super::draft::{Draft, backoff_millis};
 use super::run::{ATTEMPTS_BROKEN, Ended, Lease};
 use super::{Inner, Served};
-use crate::agent::{Ending, Say, agent_message};
+use crate::agent::{Ending, Say};
+use crate::clock::uuid;
 use crate::keys::Number;
 use crate::task::{Broken, Command, Head, Identity, Outcome, Output, Refusal, RetryRule};
 
@@ -176,7 +177,7 @@ impl Voice {
             attempt: self.lease.attempt,
             reason,
             retry,
-            failure: self.message(vec![Part::text(text)]).unwrap_or_default(),
+            failure: self.inner.notice(&self.identity, text),
         }
     }
 
@@ -193,13 +194,27 @@ impl Voice {
         }
     }
 
+    /// What the agent says to the client, if it says anything.
     fn message(&self, parts: Vec<Part>) -> Option<Message> {
-        agent_message(
-            &self.inner.surroundings,
-            &self.identity.id,
-            &self.identity.context_id,
+        (!parts.is_empty()).then(|| self.inner.agent_message(&self.identity, parts))
+    }
+}
+
+impl Inner {
+    /// A message to the client about its task.
+    pub(super) fn notice(&self, identity: &Identity, text: &str) -> Message {
+        self.agent_message(identity, vec![Part::text(text)])
+    }
+
+    fn agent_message(&self, identity: &Identity, parts: Vec<Part>) -> Message {
+        Message {
+            message_id: uuid(&*self.surroundings.random),
+            context_id: identity.context_id.as_str().to_owned(),
+            task_id: identity.id.as_str().to_owned(),
+            role: Role::Agent,
             parts,
-        )
+            ..Message::default()
+        }
     }
 }
 

@@ -188,8 +188,15 @@ impl Snapshot {
         if &self.artifacts[..] == b"[]" {
             return self.body.clone();
         }
-        let mut json = Vec::with_capacity(self.body.len() + self.artifacts.len() + 16);
-        json.extend_from_slice(self.body.strip_suffix(b"}").unwrap_or(&self.body));
+        self.with_artifacts(&self.body)
+    }
+
+    /// `body`, which is this task without artifacts in some rendering, with them; also if there
+    /// are none (LIST-05).
+    #[must_use]
+    pub fn with_artifacts(&self, body: &[u8]) -> Bytes {
+        let mut json = Vec::with_capacity(body.len() + self.artifacts.len() + 16);
+        json.extend_from_slice(body.strip_suffix(b"}").unwrap_or(body));
         json.extend_from_slice(b",\"artifacts\":");
         json.extend_from_slice(&self.artifacts);
         json.push(b'}');
