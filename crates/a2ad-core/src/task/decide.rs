@@ -80,8 +80,6 @@ pub enum Command {
         /// The cancel request's metadata.
         metadata: Option<Metadata>,
     },
-    /// The time to stop in good order is over: a requested cancel takes effect now.
-    CancelNow,
     /// Nobody answered for too long.
     Expire {
         /// What the client reads.
@@ -204,7 +202,7 @@ pub enum Refusal {
     /// The speaker does not hold the turn, or no longer.
     #[error("the turn is not held under this attempt")]
     Fenced,
-    /// There is nothing to expire, or no cancel was asked for.
+    /// There is nothing to expire.
     #[error("the command does not fit the task's state")]
     NotNow,
     /// The task exists already.
@@ -275,12 +273,6 @@ pub fn decide(head: &Head, command: Command, now: Timestamp) -> Result<Decision,
             Ok(break_off(head, held, reason, retry, failure, now))
         }
         Command::Cancel { metadata } => Ok(cancel(head, metadata, now)),
-        Command::CancelNow if !head.cancel_requested => Err(Refusal::NotNow),
-        Command::CancelNow => {
-            let mut decision = Decision::default();
-            decision.end(head, TaskState::Canceled, None, now);
-            Ok(decision)
-        }
         Command::Expire { .. } if !head.state.is_interrupted() || !head.turns.is_empty() => {
             Err(Refusal::NotNow)
         }

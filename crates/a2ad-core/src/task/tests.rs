@@ -31,7 +31,6 @@ enum Event {
     /// The same, by a holder whose lease is over.
     Zombie(u8),
     Cancel,
-    CancelNow,
     Expire,
     ClockBack,
 }
@@ -47,7 +46,6 @@ fn event() -> impl Strategy<Value = Event> {
         2 => any::<(bool, bool)>().prop_map(|(retry, released)| Event::Break { retry, released }),
         2 => (0u8..3).prop_map(Event::Zombie),
         1 => Just(Event::Cancel),
-        1 => Just(Event::CancelNow),
         1 => Just(Event::Expire),
         1 => Just(Event::ClockBack),
     ]
@@ -300,9 +298,6 @@ impl Life {
             Event::Cancel => {
                 let _refused = self.give(Command::Cancel { metadata: None }, false);
             }
-            Event::CancelNow => {
-                let _refused = self.give(Command::CancelNow, false);
-            }
             Event::Expire => {
                 let expired = message(Role::Agent, "expired");
                 let _refused = self.give(Command::Expire { message: expired }, false);
@@ -542,7 +537,7 @@ fn a_waiting_task_is_canceled_at_once_and_a_running_one_is_asked() {
     running.live(&Event::Cancel);
     assert_eq!(running.head.state, TaskState::Working);
     assert!(running.head.cancel_requested);
-    running.live(&Event::CancelNow);
+    running.live(&Event::Finish(0));
     assert_eq!(running.head.state, TaskState::Canceled);
 }
 
