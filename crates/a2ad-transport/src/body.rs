@@ -12,24 +12,32 @@ use tokio::time::{Instant, timeout, timeout_at};
 
 use crate::errors::Refusal;
 use crate::limits::Limits;
+use crate::media;
 
 /// How long the rest of a body that is too large is read and thrown away. Closing while the caller still sends
 /// makes its kernel drop our answer unread.
 const DISCARD: Duration = Duration::from_secs(1);
 
-/// Reads a whole body.
+/// Reads a whole body of one of these media types.
 ///
 /// # Errors
-/// If it is larger than allowed (checked while reading, so that an absent or false length is no way around), comes
+/// If it is of another type or compressed, larger than allowed (checked while reading, so that an absent or false length is no way around), comes
 /// slower than allowed, or breaks off.
 pub(crate) async fn read<B>(
     mut body: B,
     headers: &HeaderMap,
+    types: &[&str],
     limits: &Limits,
 ) -> Result<Bytes, Refusal>
 where
     B: Body<Data = Bytes> + Unpin,
 {
+    if !media::is_one_of(headers, types) {
+        return Err(Refusal::MediaType);
+    }
+    if !media::is_plain(headers) {
+        return Err(Refusal::ContentEncoding);
+    }
     if announced(headers).is_some_and(|length| length > limits.body_bytes_max as u64) {
         // Whoever asks before sending has not begun to send.
         if !headers.contains_key(EXPECT) {

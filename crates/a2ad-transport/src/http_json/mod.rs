@@ -41,7 +41,7 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let began = Instant::now();
-    let result = match admit(head, body, &inner.limits).await {
+    let result = match read_body(head, body, &inner.limits).await {
         Ok(body) => perform(inner, mount, (route, method), head, body, connection).await,
         Err(refusal) => Err(refusal.into()),
     };
@@ -70,21 +70,16 @@ pub(crate) fn refuse(fault: &Fault, headers: &HeaderMap, limits: &Limits) -> Res
     reply::error(fault, status, content_type, fault.http_json(), limits)
 }
 
-/// Reads the body of a POST that is JSON as far as its headers say. The other verbs have none to speak of.
-async fn admit<B>(head: &Parts, body: B, limits: &Limits) -> Result<Bytes, Refusal>
+/// The body of a POST. The other verbs have none to speak of.
+async fn read_body<B>(head: &Parts, body: B, limits: &Limits) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     if head.method != http::Method::POST {
         return Ok(Bytes::new());
     }
-    if !media::is_one_of(&head.headers, &[media::A2A_JSON_NAME, media::JSON_NAME]) {
-        return Err(Refusal::MediaType);
-    }
-    if !media::is_plain(&head.headers) {
-        return Err(Refusal::ContentEncoding);
-    }
-    body::read(body, &head.headers, limits).await
+    let types = [media::A2A_JSON_NAME, media::JSON_NAME];
+    body::read(body, &head.headers, &types, limits).await
 }
 
 async fn perform(

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use http::request::Parts;
-use http::{HeaderMap, Response, StatusCode};
+use http::{Response, StatusCode};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use crate::call::Reply;
 use crate::edge::{Inner, Mount};
-use crate::errors::{Fault, Refusal};
+use crate::errors::Fault;
 use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::meters::{self, Binding};
@@ -42,7 +42,7 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let began = Instant::now();
-    let done = match admit(&head.headers, body, &inner.limits).await {
+    let done = match body::read(body, &head.headers, &[media::JSON_NAME], &inner.limits).await {
         Ok(body) => perform(inner, mount, head, body, connection).await,
         Err(refusal) => Done {
             method: None,
@@ -64,20 +64,6 @@ where
             refuse(&id, &fault, events, &inner.limits)
         }
     }
-}
-
-/// Reads the body of a request that is JSON as far as its headers say.
-async fn admit<B>(headers: &HeaderMap, body: B, limits: &Limits) -> Result<Bytes, Refusal>
-where
-    B: http_body::Body<Data = Bytes> + Unpin,
-{
-    if !media::is_one_of(headers, &[media::JSON_NAME]) {
-        return Err(Refusal::MediaType);
-    }
-    if !media::is_plain(headers) {
-        return Err(Refusal::ContentEncoding);
-    }
-    body::read(body, headers, limits).await
 }
 
 async fn perform(
