@@ -1,64 +1,172 @@
-//! The agent card, from what the configuration says of an agent.
+//! Agent cards, from what the configuration says of agents.
 
-use a2ad_proto::{AgentCapabilities, AgentCard, AgentInterface, AgentSkill};
+use std::fs;
 
-use crate::config::AgentConfig;
+use a2ad_core::agent::AgentPolicy;
+use a2ad_proto::{AgentCapabilities, AgentCard, AgentExtension, AgentSkill};
+use a2ad_transport::REPLAY;
 
-/// What an agent takes and gives unless its card could say better.
-const MODES: [&str; 3] = ["text/plain", "application/json", "application/octet-stream"];
+use crate::config::{AgentConfig, CardSource, Skill};
+use crate::error::StartError;
 
-/// The card of `agent`, which answers at `base` (an address without a trailing slash).
-pub(crate) fn card(agent: &AgentConfig, base: &str) -> AgentCard {
-    let modes: Vec<String> = MODES.iter().map(|&mode| mode.to_owned()).collect();
-    AgentCard {
-        name: agent.name.clone(),
-        description: agent.description.clone(),
-        version: agent.version.clone(),
-        // Clients take the first they can (CARD-03). Paths of HTTP+JSON are appended to its address as they are.
-        supported_interfaces: vec![
-            interface(format!("{base}/"), "JSONRPC"),
-            interface(base.to_owned(), "HTTP+JSON"),
-        ],
+/// What an agent takes and gives that does not say: all of our back ends can do with anything.
+const MODES: [&str; 3] = ["text/plain", "application/json", "*/*"];
+
+/// The card of `agent`, but for where it is served.
+///
+/// # Errors
+/// If its card file cannot be read, or what is written there cannot be served.
+pub(crate) fn card(agent: &AgentConfig) -> Result<AgentCard, StartError> {
+    let wrong = |what: String| StartError::Card {
+        agent: agent.id.clone(),
+        what,
+    };
+    let written = written(agent)?;
+    if !written.supported_interfaces.is_empty() || !written.signatures.is_empty() {
+        tracing::warn!(
+            agent = %agent.id,
+            "the card's supportedInterfaces and signatures are left out: where the agent is served follows from `listen` and `public_url`"
+        );
+    }
+    let capabilities = written.capabilities;
+    let push = agent.push.or(capabilities.push_notifications);
+    if push == Some(true) {
+        return Err(wrong(
+            "push notifications are not supported yet; set `push: false`".to_owned(),
+        ));
+    }
+    let mut extensions = capabilities.extensions;
+    for (at, extension) in extensions.iter().enumerate() {
+        let uri = &extension.uri;
+        let in_header = |c: char| c.is_ascii_graphic() && c != ',';
+        if uri.is_empty() || !uri.chars().all(in_header) {
+            return Err(wrong(format!(
+                "capabilities.extensions[{at}].uri: `{uri}` is no URI"
+            )));
+        }
+    }
+    if extensions.iter().all(|known| known.uri != REPLAY) {
+        extensions.push(AgentExtension {
+            uri: REPLAY.to_owned(),
+            description: "A stream can be resumed after any event: Last-Event-ID, as header or gRPC metadata, or \
+                          afterSequence in the query. Events without an SSE id carry their number in their \
+                          metadata under this name, as seq."
+                .to_owned(),
+            ..AgentExtension::default()
+        });
+    }
+    let described = agent.backend.as_ref().map(|backend| backend.description());
+    let skills = skills(agent, written.skills);
+    if let Some(skill) = skills.iter().find(|skill| skill.id.is_empty()) {
+        return Err(wrong(format!("the skill `{}` has no id", skill.name)));
+    }
+    Ok(AgentCard {
+        name: first([
+            agent.name.as_deref(),
+            Some(&written.name),
+            Some(agent.id.as_str()),
+        ]),
+        description: first([
+            agent.description.as_deref(),
+            Some(&written.description),
+            described,
+            Some(&format!("The agent {}.", agent.id)),
+        ]),
+        version: first([
+            agent.version.as_deref(),
+            Some(&written.version),
+            Some("1.0.0"),
+        ]),
+        supported_interfaces: Vec::new(),
         capabilities: AgentCapabilities {
-            streaming: Some(true),
+            streaming: Some(agent.streaming.or(capabilities.streaming).unwrap_or(true)),
             push_notifications: Some(false),
-            extended_agent_card: Some(false),
-            ..AgentCapabilities::default()
+            extensions,
+            extended_agent_card: Some(
+                agent
+                    .extended_card
+                    .or(capabilities.extended_agent_card)
+                    .unwrap_or(false),
+            ),
         },
-        default_input_modes: modes.clone(),
-        default_output_modes: modes,
-        skills: skills(agent),
-        ..AgentCard::default()
-    }
+        default_input_modes: or_any(written.default_input_modes),
+        default_output_modes: or_any(written.default_output_modes),
+        skills,
+        signatures: Vec::new(),
+        ..written
+    })
 }
 
-fn interface(url: String, binding: &str) -> AgentInterface {
-    AgentInterface {
-        url,
-        protocol_binding: binding.to_owned(),
-        protocol_version: "1.0".to_owned(),
-        ..AgentInterface::default()
-    }
+/// Tells the engine which media types the card speaks of: those of the card for skills that name none, and those
+/// of the skills (SEND-08, SEND-09).
+pub(crate) fn apply_modes(card: &AgentCard, policy: &mut AgentPolicy) {
+    let _ = (card, policy);
 }
 
-/// The skills as configured; an agent without any is at least good at what it is described as.
-fn skills(agent: &AgentConfig) -> Vec<AgentSkill> {
-    if agent.skills.is_empty() {
-        return vec![AgentSkill {
-            id: agent.id.as_str().to_owned(),
-            name: agent.name.clone(),
-            description: agent.description.clone(),
-            tags: vec![agent.id.as_str().to_owned()],
-            ..AgentSkill::default()
-        }];
+fn written(agent: &AgentConfig) -> Result<AgentCard, StartError> {
+    let path = match &agent.card {
+        None => return Ok(AgentCard::default()),
+        Some(CardSource::Inline(card)) => return Ok((**card).clone()),
+        Some(CardSource::File(path)) => path,
+    };
+    let text = fs::read_to_string(path).map_err(|source| StartError::CardFile {
+        path: path.clone(),
+        source,
+    })?;
+    CardSource::parse(&text).map_err(|source| StartError::CardYaml {
+        path: path.clone(),
+        source,
+    })
+}
+
+/// The first text that says anything.
+fn first<const N: usize>(texts: [Option<&str>; N]) -> String {
+    let mut said = texts.into_iter().flatten().filter(|text| !text.is_empty());
+    said.next().unwrap_or_default().to_owned()
+}
+
+fn or_any(modes: Vec<String>) -> Vec<String> {
+    if modes.is_empty() {
+        return MODES.map(str::to_owned).to_vec();
     }
-    let skill = |skill: &crate::config::Skill| AgentSkill {
+    modes
+}
+
+/// The skills as configured; what can be talked to can at least chat.
+fn skills(agent: &AgentConfig, in_card: Vec<AgentSkill>) -> Vec<AgentSkill> {
+    let skill = |skill: &Skill| AgentSkill {
         id: skill.id.clone(),
         name: skill.name.clone(),
         description: skill.description.clone(),
         tags: skill.tags.clone(),
         examples: skill.examples.clone(),
+        input_modes: skill.input_modes.clone(),
+        output_modes: skill.output_modes.clone(),
         ..AgentSkill::default()
     };
-    agent.skills.iter().map(skill).collect()
+    let mut skills: Vec<AgentSkill> = match agent.skills.is_empty() {
+        true => in_card,
+        false => agent.skills.iter().map(skill).collect(),
+    };
+    if skills.is_empty() {
+        skills.push(AgentSkill {
+            id: "chat".to_owned(),
+            name: "Chat".to_owned(),
+            description: "General chat.".to_owned(),
+            ..AgentSkill::default()
+        });
+    }
+    for skill in &mut skills {
+        // The schema asks for at least one of each.
+        if skill.tags.is_empty() {
+            skill.tags.push(skill.id.clone());
+        }
+        if skill.name.is_empty() {
+            skill.name.clone_from(&skill.id);
+        }
+        if skill.description.is_empty() {
+            skill.description.clone_from(&skill.name);
+        }
+    }
+    skills
 }

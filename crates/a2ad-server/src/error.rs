@@ -17,19 +17,47 @@ pub enum StartError {
         "No A2A agents configured: add one under `agents`, or start without a configuration to serve the echo agent"
     )]
     NoAgents,
-    /// More than can be served.
-    #[error(
-        "{count} agents are configured, but this version serves one: keep `{first}` alone, or start a server for each"
-    )]
-    ManyAgents {
-        /// How many.
-        count: usize,
-        /// The first of them.
-        first: AgentId,
+    /// There is nothing for clients.
+    #[error("No A2A agents exposed: remove `expose: false` from at least one")]
+    NoneExposed,
+    /// Two agents have the same id.
+    #[error("Duplicate agent id `{0}`: give every agent an id of its own")]
+    DuplicateAgent(AgentId),
+    /// A path would mean two things.
+    #[error("the agent id `{0}` is reserved: paths begin with that word; choose another")]
+    ReservedAgent(AgentId),
+    /// A card cannot be served.
+    #[error("the card of agent `{agent}`: {what}")]
+    Card {
+        /// Whose.
+        agent: AgentId,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A card file cannot be read.
+    #[error("Unable to read agent card file '{}': {source}", path.display())]
+    CardFile {
+        /// The file.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
+    /// A card file holds no card.
+    #[error("Invalid YAML in agent card file '{}': {source}", path.display())]
+    CardYaml {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: crate::config::ConfigError,
     },
     /// Nothing runs the agent.
     #[error("the agent `{0}` has no back end")]
     NoBackend(AgentId),
+    /// The address for clients is none.
+    #[error(
+        "`public_url` is not an address that clients could use: write it like https://agents.example.com"
+    )]
+    PublicUrl,
     /// The listening address cannot be had.
     #[error("cannot listen on {address} ({source}): {advice}")]
     Bind {

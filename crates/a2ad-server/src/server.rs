@@ -1,21 +1,23 @@
 //! From a configuration to a running server.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use a2ad_backends::{EchoAgent, ScriptAgent};
 use a2ad_core::agent::Agent;
 use a2ad_core::clock::Surroundings;
 use a2ad_core::engine::{AgentSpec, Engine, EngineOptions, Hub, Retention};
+use a2ad_proto::{AgentCard, AgentId};
 use a2ad_store::{SqliteOptions, SqliteStore};
-use a2ad_transport::Edge;
+use a2ad_transport::{Address, Edge, Exposed};
 use tokio::net::TcpListener;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
-use crate::card::card;
+use crate::card;
 use crate::config::{AgentConfig, Backend, Config, Durability, Listen};
 use crate::error::{RunError, StartError};
 use crate::meter::{Recorder, UPKEEP};
@@ -65,7 +67,8 @@ impl Server {
     /// Says whether the agents can be served, without touching anything.
     ///
     /// # Errors
-    /// If there is none, or more than one, or one without a back end.
+    /// If there is none for clients, two have the same id, an id is reserved, one has no back end, or a card cannot
+    /// be read.
     pub fn check(&self) -> Result<(), StartError> {
         self.agents().map(drop)
     }
@@ -75,35 +78,45 @@ impl Server {
     /// # Errors
     /// See [`StartError`]; nothing is left running then.
     pub async fn run(self) -> Result<Handle, StartError> {
-        let (agent, backend) = self.agents()?;
+        let agents = self.agents()?;
         let config = self.config;
         let recorder = Recorder::get();
         // First, so that a mistaken second start ends before it touches the database.
         let (listener, addr) = bind(&config.listen).await?;
+        let grpc = match &config.grpc_listen {
+            Some(listen) => Some(bind(listen).await?),
+            None => None,
+        };
         let hub = Hub::new();
         let store = open(&config, Arc::clone(&hub)).await?;
+        let surroundings = Surroundings::default();
+        let since = Duration::from_millis(surroundings.clock.now().as_millis().unsigned_abs());
         let options = EngineOptions {
-            agents: vec![AgentSpec {
-                id: agent.id.clone(),
-                agent: backend,
-                policy: agent.policy(),
-            }],
+            agents: agents.iter().map(Chosen::spec).collect(),
             retention: Retention {
                 terminal: config.retention.terminal,
                 interrupted: config.retention.interrupted,
                 every: RETENTION_EVERY,
             },
             cancel_wait: CANCEL_WAIT,
-            surroundings: Surroundings::default(),
+            surroundings,
         };
         let engine = Engine::start(options, Arc::<SqliteStore>::clone(&store), hub).await?;
         let url = base_url(&config, addr);
+        let grpc_port = grpc.as_ref().map(|(_, addr)| addr.port());
+        let exposed: Vec<Exposed> = agents.into_iter().filter_map(Chosen::exposed).collect();
+        let ids: Vec<AgentId> = exposed.iter().map(|agent| agent.id.clone()).collect();
         let draining = CancellationToken::new();
         let stop = CancellationToken::new();
         let app = Edge {
             engine: engine.clone(),
-            agent: agent.id.clone(),
-            card: card(&agent, &url),
+            agents: exposed,
+            address: Address::new(&url, grpc_port).ok_or(StartError::PublicUrl)?,
+            since: SystemTime::UNIX_EPOCH + since,
+            trusted_proxies: match config.public_url {
+                Some(_) => Vec::new(),
+                None => config.trusted_proxies.clone(),
+            },
             version: env!("CARGO_PKG_VERSION").to_owned(),
             metrics: recorder.render(),
             limits: limits(&config),
@@ -120,10 +133,15 @@ impl Server {
             patience: config.drain,
         };
         let mut tasks = JoinSet::new();
-        tasks.spawn(running.supervise(listener, app));
-        tracing::info!(%addr, agent = %agent.id, "serving");
+        let (grpc, grpc_addr) = grpc.unzip();
+        let listeners = std::iter::once(listener).chain(grpc).collect();
+        tasks.spawn(running.supervise(listeners, app));
+        let shown: Vec<&str> = ids.iter().map(AgentId::as_str).collect();
+        tracing::info!(%addr, agents = shown.join(","), "serving");
         Ok(Handle {
             addr,
+            grpc_addr,
+            agents: ids,
             url,
             draining,
             stop,
@@ -131,7 +149,7 @@ impl Server {
         })
     }
 
-    fn agents(&self) -> Result<(AgentConfig, Arc<dyn Agent>), StartError> {
+    fn agents(&self) -> Result<Vec<Chosen>, StartError> {
         let mut all = self.brought.clone();
         for agent in &self.config.agents {
             let backend: Arc<dyn Agent> = match &agent.backend {
@@ -141,16 +159,54 @@ impl Server {
             };
             all.push((agent.clone(), backend));
         }
-        let count = all.len();
-        let mut all = all.into_iter();
-        match (all.next(), all.next()) {
-            (None, _) => Err(StartError::NoAgents),
-            (Some(only), None) => Ok(only),
-            (Some((first, _)), Some(_)) => Err(StartError::ManyAgents {
-                count,
-                first: first.id,
-            }),
+        if all.is_empty() {
+            return Err(StartError::NoAgents);
         }
+        if all.iter().all(|(agent, _)| !agent.expose) {
+            return Err(StartError::NoneExposed);
+        }
+        let mut ids = HashSet::new();
+        let choose = |(config, backend): (AgentConfig, Arc<dyn Agent>)| {
+            if a2ad_transport::is_reserved(config.id.as_str()) {
+                return Err(StartError::ReservedAgent(config.id));
+            }
+            if !ids.insert(config.id.clone()) {
+                return Err(StartError::DuplicateAgent(config.id));
+            }
+            let card = card::card(&config)?;
+            Ok(Chosen {
+                config,
+                backend,
+                card,
+            })
+        };
+        all.into_iter().map(choose).collect()
+    }
+}
+
+/// An agent that can be served.
+struct Chosen {
+    config: AgentConfig,
+    backend: Arc<dyn Agent>,
+    card: AgentCard,
+}
+
+impl Chosen {
+    fn spec(&self) -> AgentSpec {
+        let mut policy = self.config.policy();
+        card::apply_modes(&self.card, &mut policy);
+        AgentSpec {
+            id: self.config.id.clone(),
+            agent: Arc::clone(&self.backend),
+            policy,
+        }
+    }
+
+    fn exposed(self) -> Option<Exposed> {
+        self.config.expose.then_some(Exposed {
+            id: self.config.id,
+            card: self.card,
+        })
     }
 }
 
@@ -159,6 +215,8 @@ impl Server {
 #[derive(Debug)]
 pub struct Handle {
     addr: SocketAddr,
+    grpc_addr: Option<SocketAddr>,
+    agents: Vec<AgentId>,
     url: String,
     draining: CancellationToken,
     stop: CancellationToken,
@@ -172,13 +230,25 @@ impl Handle {
         self.addr
     }
 
+    /// The address that is listened on for gRPC alone, if there is one.
+    #[must_use]
+    pub const fn grpc_addr(&self) -> Option<SocketAddr> {
+        self.grpc_addr
+    }
+
+    /// The agents that clients can find, the first being the one that answers where none is named.
+    #[must_use]
+    pub fn agents(&self) -> &[AgentId] {
+        &self.agents
+    }
+
     /// The address for clients, without a trailing slash.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where the agent card is.
+    /// Where the card of the first agent is.
     #[must_use]
     pub fn card_url(&self) -> String {
         format!("{}/.well-known/agent-card.json", self.url)
@@ -224,11 +294,12 @@ struct Running {
 impl Running {
     async fn supervise(
         self,
-        listener: TcpListener,
+        listeners: Vec<TcpListener>,
         app: a2ad_transport::App,
     ) -> Result<(), RunError> {
         let hang_up = CancellationToken::new();
-        let edge = a2ad_transport::serve(listener, app, hang_up.clone());
+        let serve = |listener| a2ad_transport::serve(listener, app.clone(), hang_up.clone());
+        let edge = futures_util::future::join_all(listeners.into_iter().map(serve));
         let work = async {
             let end = self.until_the_end().await;
             self.draining.cancel();
@@ -252,7 +323,8 @@ impl Running {
         if spawn_blocking(move || store.close()).await.is_err() {
             return Err(RunError::Panicked);
         }
-        tracing::info!(connections_cut = drained.cut, "stopped");
+        let cut: usize = drained.iter().map(|listener| listener.cut).sum();
+        tracing::info!(connections_cut = cut, "stopped");
         end.map_err(RunError::StoreStopped)
     }
 

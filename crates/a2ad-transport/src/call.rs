@@ -3,7 +3,8 @@
 use a2ad_core::engine::Caller;
 use a2ad_core::keys::Number;
 use a2ad_proto::{
-    CancelTaskRequest, GetTaskRequest, ListTasksRequest, SendMessageRequest, SubscribeToTaskRequest,
+    CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTasksRequest,
+    SendMessageRequest, SubscribeToTaskRequest,
 };
 use bytes::Bytes;
 use http::request::Parts;
@@ -11,27 +12,44 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::caller;
-use crate::edge::{Inner, Mount};
+use crate::door::{Admitted, admit};
+use crate::edge::Inner;
 use crate::errors::{Fault, Refusal};
+use crate::extensions::Active;
 use crate::limits::Limits;
+use crate::mounts::{Mount, Named};
 use crate::operations::Opened;
 use crate::sse::{Events, Wrap};
+use crate::version::Absent;
 
 /// A call that can be made.
 pub(crate) struct Call {
-    pub(crate) caller: Caller,
-    pub(crate) request: Request,
+    /// What the answer has to say it went by.
+    pub(crate) active: Active,
+    caller: Caller,
+    request: Request,
+    /// The last frame the caller has.
+    after: Option<Number>,
 }
 
 /// What is asked for.
 #[derive(Debug)]
 pub(crate) enum Request {
     Send(SendMessageRequest),
-    Stream(SendMessageRequest, Option<Number>),
+    Stream(SendMessageRequest),
     Get(GetTaskRequest),
     List(ListTasksRequest),
     Cancel(CancelTaskRequest),
-    Subscribe(SubscribeToTaskRequest, Option<Number>),
+    Subscribe(SubscribeToTaskRequest),
+    Push(PushRequest),
+    ExtendedCard(GetExtendedAgentCardRequest),
+}
+
+/// Any request about push configurations: there are none yet, so all that matters is whose they would be.
+#[derive(Debug)]
+pub(crate) struct PushRequest {
+    pub(crate) tenant: String,
+    pub(crate) task_id: String,
 }
 
 /// What comes of a call.
@@ -42,18 +60,35 @@ pub(crate) enum Reply {
 }
 
 impl Request {
-    /// Notes in the log which task this is about.
-    pub(crate) fn note(&self) {
+    /// The tenant it names, or nothing.
+    pub(crate) fn tenant(&self) -> &str {
+        match self {
+            Self::Send(request) | Self::Stream(request) => &request.tenant,
+            Self::Get(request) => &request.tenant,
+            Self::List(request) => &request.tenant,
+            Self::Cancel(request) => &request.tenant,
+            Self::Subscribe(request) => &request.tenant,
+            Self::Push(request) => &request.tenant,
+            Self::ExtendedCard(request) => &request.tenant,
+        }
+    }
+
+    /// The task it is about, if it is about one.
+    pub(crate) fn task(&self) -> Option<&str> {
         let id = match self {
-            Self::Send(request) | Self::Stream(request, _) => {
-                request.message.as_ref().map(|message| &message.task_id)
-            }
-            Self::Get(request) => Some(&request.id),
-            Self::Cancel(request) => Some(&request.id),
-            Self::Subscribe(request, _) => Some(&request.id),
-            Self::List(_) => None,
+            Self::Send(request) | Self::Stream(request) => &request.message.as_ref()?.task_id,
+            Self::Get(request) => &request.id,
+            Self::Cancel(request) => &request.id,
+            Self::Subscribe(request) => &request.id,
+            Self::Push(request) => &request.task_id,
+            Self::List(_) | Self::ExtendedCard(_) => return None,
         };
-        if let Some(id) = id.filter(|id| !id.is_empty()) {
+        (!id.is_empty()).then_some(id)
+    }
+
+    /// Notes in the log which task this is about.
+    fn note(&self) {
+        if let Some(id) = self.task() {
             // Quoted and cut: it is whatever the caller sent.
             let shown: String = id.chars().take(64).collect();
             tracing::Span::current().record("task", tracing::field::debug(shown));
@@ -61,15 +96,52 @@ impl Request {
     }
 }
 
-/// Where a stream is to start, if this agent streams at all.
-pub(crate) fn opening(mount: &Mount, head: &Parts) -> Result<Option<Number>, Fault> {
-    if !mount.streaming {
-        return Err(Refusal::NoStreaming.into());
+impl Mount {
+    /// Whether the agent has what is asked for (OPS-02).
+    fn offers(&self, request: &Request) -> Result<(), Refusal> {
+        match request {
+            Request::Send(_) | Request::Get(_) | Request::List(_) | Request::Cancel(_) => Ok(()),
+            Request::Stream(_) | Request::Subscribe(_) if self.streaming => Ok(()),
+            Request::Stream(_) | Request::Subscribe(_) => Err(Refusal::NoStreaming),
+            Request::Push(_) => Err(Refusal::NoPush),
+            Request::ExtendedCard(_) if self.extended_card => {
+                Err(Refusal::ExtendedCardNotConfigured)
+            }
+            Request::ExtendedCard(_) => Err(Refusal::NoExtendedCard),
+        }
     }
-    caller::cursor(head)
 }
 
 impl Call {
+    /// The call that a request makes, if it is let in, could be read, and is for something the agent has.
+    pub(crate) fn new(
+        inner: &Inner,
+        named: Named<'_>,
+        head: &Parts,
+        request: Result<Request, Fault>,
+        absent: Absent,
+    ) -> Result<Self, Fault> {
+        let admitted = admit(inner, named, head, request.as_ref().ok(), absent)?;
+        let Admitted {
+            mount,
+            caller,
+            active,
+        } = admitted;
+        let request = request?;
+        request.note();
+        mount.offers(&request)?;
+        let after = match request {
+            Request::Stream(_) | Request::Subscribe(_) => caller::cursor(head)?,
+            _ => None,
+        };
+        Ok(Self {
+            active,
+            caller,
+            request,
+            after,
+        })
+    }
+
     /// Makes the call; `wrap` says how the frames of a stream are written.
     pub(crate) async fn run(
         self,
@@ -77,18 +149,26 @@ impl Call {
         wrap: impl FnOnce() -> Wrap,
         stop: &CancellationToken,
     ) -> Result<Reply, Fault> {
-        let Self { caller, request } = self;
+        let Self {
+            caller,
+            request,
+            after,
+            ..
+        } = self;
         let engine = &*inner.operations;
         let answered = match request {
             Request::Send(request) => engine.send(&caller, request),
             Request::Get(request) => engine.get(&caller, request),
             Request::List(request) => engine.list(&caller, request),
             Request::Cancel(request) => engine.cancel(&caller, request),
-            Request::Stream(request, after) => {
+            Request::Stream(request) => {
                 let opened = engine.stream(&caller, request, after);
                 return open(opened, wrap(), stop, &inner.limits).await;
             }
-            Request::Subscribe(request, after) => {
+            // There is nothing behind them yet; `offers` has said so.
+            Request::Push(_) => return Err(Refusal::NoPush.into()),
+            Request::ExtendedCard(_) => return Err(Refusal::NoExtendedCard.into()),
+            Request::Subscribe(request) => {
                 let opened = engine.subscribe(&caller, request, after);
                 return open(opened, wrap(), stop, &inner.limits).await;
             }

@@ -1,8 +1,6 @@
 //! Who calls, and what came with the call beside its body.
 
-use a2ad_core::engine::Caller;
-use a2ad_core::keys::{Number, Owner, Scope};
-use a2ad_proto::AgentId;
+use a2ad_core::keys::{Number, Owner};
 use http::HeaderMap;
 use http::request::Parts;
 
@@ -10,27 +8,20 @@ use crate::errors::{Fault, Refusal};
 use crate::limits::Limits;
 use crate::query;
 
-/// The caller of a request to `agent`.
-///
-/// # Errors
-/// If what the caller says about itself is malformed.
-pub(crate) fn identify(head: &Parts, agent: &AgentId, limits: &Limits) -> Result<Caller, Fault> {
-    Ok(Caller {
-        scope: Scope {
-            owner: principal(head),
-            agent: agent.clone(),
-        },
-        idempotency_key: idempotency_key(&head.headers, limits)?,
-    })
-}
-
 /// Whose request it is. The one place where credentials will be looked at; until there are any, everybody is the
 /// same anonymous owner.
-fn principal(_head: &Parts) -> Owner {
+pub(crate) fn principal(_head: &Parts) -> Owner {
     Owner::anonymous()
 }
 
-fn idempotency_key(headers: &HeaderMap, limits: &Limits) -> Result<Option<String>, Fault> {
+/// The caller's own name for its request.
+///
+/// # Errors
+/// If it is none that could be remembered.
+pub(crate) fn idempotency_key(
+    headers: &HeaderMap,
+    limits: &Limits,
+) -> Result<Option<String>, Fault> {
     let mut lines = headers.get_all("idempotency-key").iter();
     let Some(line) = lines.next() else {
         return Ok(None);

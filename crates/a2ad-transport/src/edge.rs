@@ -2,18 +2,21 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use a2ad_core::engine::Engine;
-use a2ad_proto::{AgentCard, AgentId};
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, HOST, TRANSFER_ENCODING};
 use http::{HeaderValue, Method, Request, Response, Version};
+use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 
+use crate::address::Address;
 use crate::errors::Refusal;
 use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::meters::Meters;
+use crate::mounts::{Exposed, Mount, Mounts, Named};
 use crate::operations::Operations;
 use crate::reply::{self, Body};
 use crate::{card, http_json, jsonrpc, probes};
@@ -25,10 +28,14 @@ pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
 pub struct Edge {
     /// Does what is asked.
     pub engine: Engine,
-    /// The agent that answers at `/`.
-    pub agent: AgentId,
-    /// Its card.
-    pub card: AgentCard,
+    /// The agents that clients can find; the first answers where none is named.
+    pub agents: Vec<Exposed>,
+    /// Where clients reach us, for the cards.
+    pub address: Address,
+    /// Since when the cards are as they are.
+    pub since: SystemTime,
+    /// Proxies whose `X-Forwarded-*` are believed.
+    pub trusted_proxies: Vec<IpNet>,
     /// The daemon's version, for `/health`.
     pub version: String,
     /// The text of `/metrics`.
@@ -43,7 +50,7 @@ pub struct Edge {
 impl fmt::Debug for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Edge")
-            .field("agent", &self.agent)
+            .field("agents", &self.agents)
             .field("limits", &self.limits)
             .finish_non_exhaustive()
     }
@@ -55,7 +62,9 @@ impl Edge {
     pub fn into_app(self) -> App {
         App::new(Inner {
             operations: Box::new(self.engine),
-            mount: Mount::new(self.agent, &self.card),
+            mounts: Mounts::new(&self.agents, &self.address, self.since),
+            address: self.address,
+            trusted_proxies: self.trusted_proxies,
             version: self.version,
             metrics: self.metrics,
             limits: self.limits,
@@ -71,16 +80,16 @@ pub struct App(Arc<Inner>);
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("App")
-            .field("agent", &self.0.mount.agent)
-            .finish_non_exhaustive()
+        f.debug_struct("App").finish_non_exhaustive()
     }
 }
 
 /// What all requests share.
 pub(crate) struct Inner {
     pub(crate) operations: Box<dyn Operations>,
-    pub(crate) mount: Mount,
+    pub(crate) mounts: Mounts,
+    pub(crate) address: Address,
+    pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) version: String,
     pub(crate) metrics: RenderMetrics,
     pub(crate) limits: Limits,
@@ -88,28 +97,10 @@ pub(crate) struct Inner {
     pub(crate) meters: Meters,
 }
 
-/// An agent at a path. There will be several per agent and several agents; today there is one, at `/`.
-pub(crate) struct Mount {
-    pub(crate) agent: AgentId,
-    pub(crate) card: card::Document,
-    /// Whether the card offers streaming, which gates the streaming methods (OPS-02).
-    pub(crate) streaming: bool,
-}
-
-impl Mount {
-    pub(crate) fn new(agent: AgentId, card: &AgentCard) -> Self {
-        Self {
-            agent,
-            card: card::Document::new(card),
-            streaming: card.capabilities.streaming == Some(true),
-        }
-    }
-}
-
 /// Where a path leads.
 enum Route<'a> {
-    JsonRpc(&'a Mount),
-    HttpJson(&'a Mount, http_json::Route<'a>),
+    JsonRpc(Named<'a>),
+    HttpJson(Named<'a>, http_json::Route<'a>),
     Card(&'a Mount),
     Live,
     Ready,
@@ -122,7 +113,8 @@ impl Route<'_> {
         match self {
             Self::JsonRpc(_) => "POST",
             Self::HttpJson(_, route) => route.allow(),
-            Self::Card(_) | Self::Live | Self::Ready | Self::Health | Self::Metrics => "GET, HEAD",
+            Self::Card(_) => "GET, HEAD, OPTIONS",
+            Self::Live | Self::Ready | Self::Health | Self::Metrics => "GET, HEAD",
         }
     }
 
@@ -199,15 +191,21 @@ impl App {
             return wrong_verb();
         }
         let response = match route {
-            Route::JsonRpc(mount) => jsonrpc::answer(inner, mount, &head, body, connection).await,
-            Route::HttpJson(mount, target) => match target.method(&head.method) {
+            Route::JsonRpc(named) => jsonrpc::answer(inner, named, &head, body, connection).await,
+            Route::HttpJson(named, target) => match target.method(&head.method) {
                 Some(method) => {
                     let asked = (target, method);
-                    http_json::answer(inner, mount, asked, &head, body, connection).await
+                    http_json::answer(inner, named, asked, &head, body, connection).await
                 }
                 None => wrong_verb(),
             },
-            Route::Card(mount) => mount.card.answer(&head.headers),
+            Route::Card(_) if head.method == Method::OPTIONS => card::preflight(),
+            Route::Card(mount) => {
+                let trusted = &inner.trusted_proxies;
+                let forwarded = inner.address.forwarded(&head, connection.peer(), trusted);
+                let varies = !trusted.is_empty();
+                mount.card.answer(&head.headers, forwarded.as_ref(), varies)
+            }
             Route::Live => probes::live(),
             Route::Ready => probes::ready(inner).await,
             Route::Health => probes::health(inner),
@@ -225,13 +223,18 @@ impl Inner {
     /// Where a path leads. The mounts come last: what the daemon itself has at a path is no agent's.
     fn find<'a>(&'a self, path: &'a str) -> Option<Route<'a>> {
         Some(match path {
-            "/" => Route::JsonRpc(&self.mount),
-            card::PATH => Route::Card(&self.mount),
             "/livez" => Route::Live,
             "/readyz" | "/healthz" => Route::Ready,
             "/health" => Route::Health,
             "/metrics" => Route::Metrics,
-            _ => Route::HttpJson(&self.mount, http_json::Route::find(path)?),
+            _ => {
+                let (named, rest) = self.mounts.split(path)?;
+                match rest {
+                    "" | "/" => Route::JsonRpc(named),
+                    rest if card::PATHS.contains(&rest) => Route::Card(self.mounts.card_of(named)?),
+                    rest => Route::HttpJson(named, http_json::Route::find(rest)?),
+                }
+            }
         })
     }
 }

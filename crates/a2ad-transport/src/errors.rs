@@ -43,6 +43,9 @@ pub(crate) enum Refusal {
     NoStreaming,
     NoPush,
     NoExtendedCard,
+    ExtendedCardNotConfigured,
+    ExtensionRequired,
+    NoSuchTenant,
 }
 
 struct Row {
@@ -56,7 +59,7 @@ struct Row {
 
 impl Refusal {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 26] = [
+    pub(crate) const ALL: [Self; 29] = [
         Self::NoSuchPath,
         Self::WrongVerb,
         Self::NoHost,
@@ -83,6 +86,9 @@ impl Refusal {
         Self::NoStreaming,
         Self::NoPush,
         Self::NoExtendedCard,
+        Self::ExtendedCardNotConfigured,
+        Self::ExtensionRequired,
+        Self::NoSuchTenant,
     ];
 
     #[rustfmt::skip]
@@ -123,6 +129,9 @@ impl Refusal {
             Self::NoStreaming     => row(K::UnsupportedOperation, "Streaming is not supported by this agent"),
             Self::NoPush          => row(K::PushNotificationNotSupported, "Push notifications are not supported by this agent"),
             Self::NoExtendedCard  => row(K::UnsupportedOperation, "GetExtendedAgentCard is not supported by this agent"),
+            Self::ExtendedCardNotConfigured => row(K::ExtendedAgentCardNotConfigured, "This agent has no extended card"),
+            Self::ExtensionRequired => row(K::ExtensionSupportRequired, "This agent requires extensions; name them in the header A2A-Extensions"),
+            Self::NoSuchTenant    => row(K::InvalidParams, "There is no such tenant"),
         }
     }
 }

@@ -6,7 +6,7 @@
 //!
 //! | path | verbs | what |
 //! | --- | --- | --- |
-//! | `/` | POST | JSON-RPC 2.0, protocol 1.0 |
+//! | (nothing), `/` | POST | JSON-RPC 2.0, protocol 1.0 |
 //! | `/message:send`, `/message:stream` | POST | HTTP+JSON, protocol 1.0 |
 //! | `/tasks`, `/tasks/{id}` | GET | |
 //! | `/tasks/{id}:cancel` | POST | |
@@ -14,7 +14,13 @@
 //! | `/tasks/{id}/pushNotificationConfigs` | GET, POST | |
 //! | `/tasks/{id}/pushNotificationConfigs/{id}` | GET, DELETE | |
 //! | `/extendedAgentCard` | GET | |
-//! | `/.well-known/agent-card.json` | GET, HEAD | the agent card |
+//! | `/.well-known/agent-card.json`, `/.well-known/agent.json` | GET, HEAD, OPTIONS | the agent card |
+//!
+//! All of that is there for the first agent at `/` and `/a2a`, and for every agent at `/agents/{id}`,
+//! `/a2a/agents/{id}`, `/{id}` and `/a2a/{id}`. The daemon itself has:
+//!
+//! | path | verbs | what |
+//! | --- | --- | --- |
 //! | `/livez` | GET, HEAD | the process answers |
 //! | `/readyz`, `/healthz` | GET, HEAD | the engine takes work and we are not draining |
 //! | `/health` | GET, HEAD | `{"status":"healthy","version":…}` |
@@ -23,12 +29,15 @@
 //! Everything that can go wrong is a row of one table in `errors.rs`.
 #![deny(missing_docs)]
 
+mod address;
 mod body;
 mod call;
 mod caller;
 mod card;
+mod door;
 mod edge;
 mod errors;
+mod extensions;
 mod http_json;
 mod jsonrpc;
 mod limits;
@@ -36,7 +45,9 @@ mod listen;
 mod media;
 pub mod meters;
 mod method;
+mod mounts;
 mod operations;
+mod percent;
 mod probes;
 mod query;
 mod reply;
@@ -46,6 +57,10 @@ mod version;
 #[cfg(test)]
 mod tests;
 
+pub use address::Address;
 pub use edge::{App, Edge, RenderMetrics};
+pub use extensions::REPLAY;
+pub use ipnet::IpNet;
 pub use limits::Limits;
 pub use listen::{Drained, serve};
+pub use mounts::{Exposed, RESERVED, is_reserved};

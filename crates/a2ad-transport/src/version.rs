@@ -17,11 +17,22 @@ pub(crate) enum Version {
     V1,
 }
 
-/// Finds the version a request asks for. The header beats the query; a request that names none speaks 0.3.
+/// What a request without a version means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Absent {
+    /// It speaks 0.3 (VER-02).
+    Means03,
+}
+
+/// Finds the version a request asks for. The header beats the query.
 ///
 /// # Errors
 /// If that version is not served, or what is given is no version.
-pub(crate) fn negotiate(headers: &HeaderMap, query: Option<&str>) -> Result<Version, Fault> {
+pub(crate) fn negotiate(
+    headers: &HeaderMap,
+    query: Option<&str>,
+    absent: Absent,
+) -> Result<Version, Fault> {
     let refused = || Fault::from(Refusal::Version).with("supportedVersions", SUPPORTED);
     let mut lines = headers.get_all(NAME).iter();
     let line = lines.next();
@@ -36,7 +47,10 @@ pub(crate) fn negotiate(headers: &HeaderMap, query: Option<&str>) -> Result<Vers
     let asked = asked.filter(|text| !text.is_empty());
     match asked.as_deref() {
         Some(text) if is_1_0(text) => Ok(Version::V1),
-        Some(_) | None => Err(refused()),
+        Some(_) => Err(refused()),
+        None => match absent {
+            Absent::Means03 => Err(refused()),
+        },
     }
 }
 
@@ -64,7 +78,7 @@ mod tests {
         for line in lines {
             headers.append(NAME, HeaderValue::from_str(line).unwrap());
         }
-        negotiate(&headers, query).is_ok()
+        negotiate(&headers, query, Absent::Means03).is_ok()
     }
 
     #[test]

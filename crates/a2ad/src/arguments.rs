@@ -79,6 +79,9 @@ pub(crate) struct Serve {
     /// Where to listen [default: 127.0.0.1:41240]; port 0 takes any free port.
     #[arg(long, value_name = "HOST:PORT", conflicts_with_all = ["host", "port"])]
     pub(crate) listen: Option<String>,
+    /// A further address for gRPC, which is served on the main one too.
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) grpc_listen: Option<String>,
     /// The host to listen on, alone.
     #[arg(long)]
     pub(crate) host: Option<String>,

@@ -72,9 +72,15 @@ impl From<OpenError> for Failure {
 impl From<StartError> for Failure {
     fn from(error: StartError) -> Self {
         let exit = match &error {
-            StartError::NoAgents | StartError::ManyAgents { .. } | StartError::NoBackend(_) => {
-                Exit::Usage
-            }
+            StartError::NoAgents
+            | StartError::NoneExposed
+            | StartError::NoBackend(_)
+            | StartError::DuplicateAgent(_)
+            | StartError::ReservedAgent(_)
+            | StartError::Card { .. }
+            | StartError::CardFile { .. }
+            | StartError::CardYaml { .. }
+            | StartError::PublicUrl => Exit::Usage,
             StartError::Bind { .. } => Exit::Address,
             StartError::DataDir { .. } | StartError::Database(_) | StartError::Store(_) => {
                 Exit::Database

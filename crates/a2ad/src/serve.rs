@@ -90,21 +90,23 @@ fn hurried() -> Failure {
 }
 
 fn banner(config: &Config, handle: &Handle) -> String {
-    let agents: Vec<String> = config
-        .agents
-        .iter()
-        .map(|agent| agent.id.to_string())
-        .collect();
+    let agents: Vec<&str> = handle.agents().iter().map(|id| id.as_str()).collect();
+    let agents = match agents.as_slice() {
+        [only] => format!("agent  {only}"),
+        [first, rest @ ..] => format!("agents {first} at /, and {} at /agents/…", rest.join(", ")),
+        [] => String::new(),
+    };
+    let grpc = handle.grpc_addr();
+    let grpc = grpc.map_or_else(String::new, |addr| format!("\n  grpc   {addr}"));
     let database = config.database_path();
     let survives = match config.durability {
         Durability::Full => "survives crashes and power cuts",
         Durability::Os => "survives crashes; a power cut can lose the last answers",
     };
     format!(
-        "a2ad {} listening on http://{}\n  agent  {}\n  card   {}\n  data   {} ({survives})",
+        "a2ad {} listening on http://{}\n  {agents}\n  card   {}{grpc}\n  data   {} ({survives})",
         env!("CARGO_PKG_VERSION"),
         handle.addr(),
-        agents.join(", "),
         handle.card_url(),
         database.display(),
     )

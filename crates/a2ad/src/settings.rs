@@ -65,7 +65,13 @@ fn read_with(
     if let Some(listen) = &arguments.listen {
         source = source.set(&["listen"], listen, "--listen");
     }
+    if let Some(listen) = &arguments.grpc_listen {
+        source = source.set(&["grpc_listen"], listen, "--grpc-listen");
+    }
     let mut config = source.read(environment)?;
+    if let Some(folder) = file.as_deref().and_then(Path::parent) {
+        config.look_in(folder);
+    }
 
     if arguments.listen.is_none() && set("A2AD_LISTEN").is_none() {
         if let Some(host) = set("HOST") {

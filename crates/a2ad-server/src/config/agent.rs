@@ -8,6 +8,7 @@ use a2ad_proto::AgentId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::card::CardSource;
 use super::error::ConfigError;
 use super::units;
 
@@ -19,14 +20,24 @@ use super::units;
 pub struct AgentConfig {
     /// The agent's name in paths, the database and logs.
     pub id: AgentId,
-    /// A name for people.
-    pub name: String,
-    /// A description for people and models.
-    pub description: String,
-    /// The agent's own version.
-    pub version: String,
-    /// What it is good at.
+    /// A name for people. By default what the card says, or the id.
+    pub name: Option<String>,
+    /// A description for people and models. By default what the card says, or the back end.
+    pub description: Option<String>,
+    /// The agent's own version. By default what the card says, or 1.0.0.
+    pub version: Option<String>,
+    /// What it is good at. By default what the card says, or chatting.
     pub skills: Vec<Skill>,
+    /// The rest of its card.
+    pub card: Option<CardSource>,
+    /// Whether clients can find it. Otherwise it is there for the server's own use only.
+    pub expose: bool,
+    /// Whether it streams. By default what the card says, or yes.
+    pub streaming: Option<bool>,
+    /// Whether it takes webhooks. There are none yet, so `true` is refused.
+    pub push: Option<bool>,
+    /// Whether its card says that there is an extended one. By default what the card says, or no.
+    pub extended_card: Option<bool>,
     /// How it runs. An agent that the embedding program brings has none.
     pub backend: Option<Backend>,
     /// What the agent may take.
@@ -38,13 +49,18 @@ impl AgentConfig {
     #[must_use]
     pub fn new(id: AgentId) -> Self {
         Self {
-            name: id.as_str().to_owned(),
-            description: format!("The agent {id}."),
-            version: "1.0.0".to_owned(),
+            id,
+            name: None,
+            description: None,
+            version: None,
             skills: Vec::new(),
+            card: None,
+            expose: true,
+            streaming: None,
+            push: None,
+            extended_card: None,
             backend: None,
             limits: AgentLimits::default(),
-            id,
         }
     }
 
@@ -57,8 +73,7 @@ impl AgentConfig {
         )]
         let id = "echo".parse().expect("a plain word is an id");
         Self {
-            name: "Echo".to_owned(),
-            description: Echo::DESCRIPTION.to_owned(),
+            name: Some("Echo".to_owned()),
             backend: Some(Backend::Echo(Echo::default())),
             ..Self::new(id)
         }
@@ -100,7 +115,7 @@ pub enum Backend {
 }
 
 impl Backend {
-    const fn description(&self) -> &'static str {
+    pub(crate) const fn description(&self) -> &'static str {
         match self {
             Self::Echo(_) => Echo::DESCRIPTION,
             Self::Script(_) => Script::DESCRIPTION,
@@ -124,6 +139,12 @@ pub struct Skill {
     /// Prompts that it handles.
     #[serde(default)]
     pub examples: Vec<String>,
+    /// The media types it takes. By default those of the card.
+    #[serde(default, alias = "inputModes")]
+    pub input_modes: Vec<String>,
+    /// The media types it gives. By default those of the card.
+    #[serde(default, alias = "outputModes")]
+    pub output_modes: Vec<String>,
 }
 
 /// What an agent may take.
@@ -224,9 +245,25 @@ struct Written {
     /// The agent's own version. By default 1.0.0.
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<String>,
-    /// What it is good at.
+    /// What it is good at. By default, chatting.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     skills: Vec<Skill>,
+    /// The rest of its card: the members of an A2A agent card, or the path of a YAML or JSON file
+    /// with them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    card: Option<CardSource>,
+    /// Whether clients can find it.
+    #[serde(default = "yes")]
+    expose: bool,
+    /// Whether it streams. By default, yes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    streaming: Option<bool>,
+    /// Whether it takes webhooks. There are none yet, so only `false` is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    push: Option<bool>,
+    /// Whether its card says that there is an extended one. By default, no.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extended_card: Option<bool>,
     /// Back end: answers with what it is told.
     #[serde(
         default,
@@ -245,6 +282,10 @@ struct Written {
     /// What the agent may take.
     #[serde(default)]
     limits: AgentLimits,
+}
+
+const fn yes() -> bool {
+    true
 }
 
 /// A key that is there counts, also with nothing after it.
@@ -269,17 +310,18 @@ impl TryFrom<Written> for AgentConfig {
             }
         };
         Ok(Self {
-            name: written
-                .name
-                .unwrap_or_else(|| written.id.as_str().to_owned()),
-            description: written
-                .description
-                .unwrap_or_else(|| backend.description().to_owned()),
-            version: written.version.unwrap_or_else(|| "1.0.0".to_owned()),
+            id: written.id,
+            name: written.name,
+            description: written.description,
+            version: written.version,
             skills: written.skills,
+            card: written.card,
+            expose: written.expose,
+            streaming: written.streaming,
+            push: written.push,
+            extended_card: written.extended_card,
             backend: Some(backend),
             limits: written.limits,
-            id: written.id,
         })
     }
 }
@@ -293,10 +335,15 @@ impl From<AgentConfig> for Written {
         };
         Self {
             id: agent.id,
-            name: Some(agent.name),
-            description: Some(agent.description),
-            version: Some(agent.version),
+            name: agent.name,
+            description: agent.description,
+            version: agent.version,
             skills: agent.skills,
+            card: agent.card,
+            expose: agent.expose,
+            streaming: agent.streaming,
+            push: agent.push,
+            extended_card: agent.extended_card,
             echo,
             script,
             limits: agent.limits,

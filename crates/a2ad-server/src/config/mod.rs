@@ -5,6 +5,7 @@
 //! environment or the disk.
 
 mod agent;
+mod card;
 mod de;
 mod error;
 mod place;
@@ -13,12 +14,14 @@ mod units;
 
 pub use a2ad_backends::{Echo, Script};
 pub use agent::{AgentConfig, AgentLimits, Backend, Idempotency, OnRestart, Skill};
+pub use card::CardSource;
 pub use error::{ConfigError, Origin};
 pub use place::{Database, Listen, PublicUrl};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use a2ad_transport::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -34,9 +37,16 @@ use tree::Node;
 pub struct Config {
     /// Where to listen, as `host:port`. Port 0 takes any free port.
     pub listen: Listen,
+    /// Where to listen for gRPC alone, as `host:port`. It is served on `listen` as well.
+    pub grpc_listen: Option<Listen>,
     /// The address under which clients reach the server, for the agent card; behind a proxy it
     /// differs from `listen`. By default the address that is listened on.
     pub public_url: Option<PublicUrl>,
+    /// Proxies, as addresses or networks (`10.0.0.0/8`), whose `X-Forwarded-Host`, `-Proto`, `-Port`
+    /// and `-Prefix` say under which address a client asks for a card, where `public_url` does not.
+    #[serde(deserialize_with = "place::networks")]
+    #[schemars(with = "Vec<String>")]
+    pub trusted_proxies: Vec<IpNet>,
     /// The folder for everything the server keeps. It is created if missing, for this user only.
     #[schemars(with = "String")]
     pub data_dir: PathBuf,
@@ -54,7 +64,7 @@ pub struct Config {
     pub limits: Limits,
     /// How long tasks are kept.
     pub retention: Retention,
-    /// The agents to serve. At present exactly one.
+    /// The agents to serve. The first that clients can find answers where none is named.
     // A file without agents is a mistake; no file at all means the echo agent.
     #[serde(default = "no_agents")]
     pub agents: Vec<AgentConfig>,
@@ -68,7 +78,9 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             listen: Listen::default(),
+            grpc_listen: None,
             public_url: None,
+            trusted_proxies: Vec::new(),
             data_dir: PathBuf::from("a2ad-data"),
             database_url: Database::default(),
             durability: Durability::default(),
@@ -86,7 +98,9 @@ impl Config {
     /// The variable for `log.level` is `A2AD_LOG_LEVEL`.
     pub const SETTINGS: &'static [&'static [&'static str]] = &[
         &["listen"],
+        &["grpc_listen"],
         &["public_url"],
+        &["trusted_proxies"],
         &["data_dir"],
         &["database_url"],
         &["durability"],
@@ -117,6 +131,15 @@ impl Config {
                 .map(|agents| agents.remove("default"));
         }
         dashed_too(schema.as_value())
+    }
+
+    /// Makes relative paths of card files relative to `folder`, where the configuration file is.
+    pub fn look_in(&mut self, folder: &Path) {
+        for agent in &mut self.agents {
+            if let Some(CardSource::File(path)) = &mut agent.card {
+                *path = folder.join(&path);
+            }
+        }
     }
 
     /// Where the database file is.

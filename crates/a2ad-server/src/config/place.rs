@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use a2ad_transport::IpNet;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -151,6 +153,30 @@ impl fmt::Display for Database {
         let Self::Sqlite(path) = self;
         write!(f, "sqlite://{}", path.display())
     }
+}
+
+/// Addresses and networks, as a list or, as in an environment variable, with commas between them.
+pub(super) fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Written {
+        Line(String),
+        List(Vec<String>),
+    }
+    let words = match Written::deserialize(deserializer)? {
+        Written::Line(line) => line.split(',').map(str::to_owned).collect(),
+        Written::List(list) => list,
+    };
+    let network = |word: &String| {
+        let word = word.trim();
+        let alone = word.parse::<IpAddr>().map(IpNet::from);
+        alone.or_else(|_| word.parse()).map_err(|_| {
+            de::Error::custom(format!(
+                "`{word}` is neither an address nor a network; write it like 10.0.0.7 or 10.0.0.0/8"
+            ))
+        })
+    };
+    words.iter().map(network).collect()
 }
 
 macro_rules! as_text {

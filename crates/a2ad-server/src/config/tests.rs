@@ -62,7 +62,7 @@ agents:
     assert_eq!(config.limits.keep_alive, Duration::from_secs(5));
     assert_eq!(config.retention.interrupted, Duration::from_secs(12 * 3600));
     let agent = &config.agents[0];
-    assert_eq!(agent.version, "1.0");
+    assert_eq!(agent.version.as_deref(), Some("1.0"));
     assert_eq!(
         agent.backend,
         Some(Backend::Echo(Echo::words(Duration::from_millis(50))))
@@ -77,7 +77,8 @@ fn what_is_left_out_has_its_default() {
     let default = Config::default();
     assert_eq!(config.listen, default.listen);
     assert_eq!(config.limits, default.limits);
-    assert_eq!(config.agents[0].name, "parrot");
+    assert_eq!(config.agents[0].name, None);
+    assert!(config.agents[0].expose);
     assert_eq!(
         config.agents[0].backend,
         Some(Backend::Echo(Echo::default()))
@@ -205,7 +206,7 @@ fn broken_yaml_is_an_error_with_a_line() {
 fn variables_are_filled_in_but_never_become_structure() {
     let agent = |description: &str| {
         let text = format!("agents: [{{id: a, echo: , description: {description}}}]\n");
-        read(&text).map(|config| config.agents[0].description.clone())
+        read(&text).map(|config| config.agents[0].description.clone().unwrap_or_default())
     };
     assert_eq!(agent("${SET}").unwrap(), "value");
     assert_eq!(agent("'a ${SET} b ${SET}'").unwrap(), "a value b value");

@@ -47,7 +47,8 @@ fn every_configuration_shown_can_be_served() {
     let shown = shown();
     assert!(shown.len() >= 5, "{shown:?}");
     for (name, text) in shown {
-        let config = Source::yaml(&name, &text).read(&|_| None).unwrap();
+        let mut config = Source::yaml(&name, &text).read(&|_| None).unwrap();
+        config.look_in(&root().join("examples"));
         Server::new(config)
             .check()
             .unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -74,6 +75,8 @@ fn the_schema_refuses_what_is_refused() {
         "limits: {body: much}",
         "limits: {connections: -1}",
         "agents: [{id: a}]",
+        "agents: [{id: a, echo: {}, card: 5}]",
+        "agents: [{id: a, echo: {}, expose: maybe}]",
         "agents: [{echo: {}}]",
         "agents: [{id: a, echo: {colour: red}}]",
         "agents: [{id: a, echo: {}, limits: {attempts: 0}}]",
@@ -120,6 +123,11 @@ fn the_table_of_keys_is_complete() {
         "description",
         "version",
         "skills[]",
+        "card",
+        "expose",
+        "streaming",
+        "push",
+        "extended_card",
         "echo.words",
         "echo.delay",
         "script.rules[]",

@@ -86,7 +86,7 @@ async fn a_stopped_server_leaves_the_database_free() {
 }
 
 #[tokio::test]
-async fn a_server_needs_exactly_one_agent() {
+async fn a_server_needs_agents_with_ids_of_their_own() {
     let folder = tempfile::tempdir().unwrap();
     let mut config = config(folder.path());
     config.agents.clear();
@@ -94,7 +94,17 @@ async fn a_server_needs_exactly_one_agent() {
     assert!(matches!(none, Err(StartError::NoAgents)));
     config.agents = vec![AgentConfig::echo(), AgentConfig::echo()];
     let many = Server::start(config.clone()).await;
-    assert!(matches!(many, Err(StartError::ManyAgents { count: 2, .. })));
+    assert!(matches!(many, Err(StartError::DuplicateAgent(_))));
+    let mut hidden = AgentConfig::echo();
+    hidden.expose = false;
+    config.agents = vec![hidden];
+    let hidden = Server::start(config.clone()).await;
+    assert!(matches!(hidden, Err(StartError::NoneExposed)));
+    let mut reserved = AgentConfig::echo();
+    reserved.id = "Tasks".parse().unwrap();
+    config.agents = vec![AgentConfig::echo(), reserved];
+    let reserved = Server::start(config.clone()).await;
+    assert!(matches!(reserved, Err(StartError::ReservedAgent(_))));
     config.agents = vec![AgentConfig::new("bare".parse().unwrap())];
     let bare = Server::start(config).await;
     assert!(matches!(bare, Err(StartError::NoBackend(_))));

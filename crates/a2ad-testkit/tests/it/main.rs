@@ -7,12 +7,16 @@
     reason = "a test that cannot go on has failed"
 )]
 
+mod agents;
 mod canceling;
+mod cards;
+mod configured;
 mod conversations;
 mod engine;
 mod http_json;
 mod listing;
 mod messages;
+mod negotiation;
 mod parity;
 mod restarts;
 mod streams;

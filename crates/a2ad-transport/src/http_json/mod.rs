@@ -1,6 +1,5 @@
 //! The HTTP+JSON binding: paths and verbs instead of methods.
 
-mod percent;
 mod query;
 mod read;
 mod route;
@@ -16,22 +15,25 @@ use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::call::Reply;
-use crate::edge::{Inner, Mount};
+use crate::call::{Call, Reply};
+use crate::edge::Inner;
 use crate::errors::{Fault, Refusal};
+use crate::extensions::Active;
 use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::meters::Binding;
 use crate::method::Method;
+use crate::mounts::Named;
 use crate::reply::{self, Body};
 use crate::sse::{self, Wrap};
+use crate::version::Absent;
 use crate::{body, media};
 
 /// Answers one request to an agent's HTTP+JSON interface. `route` is where its path leads, and `method` what its verb
 /// means there.
 pub(crate) async fn answer<B>(
     inner: &Inner,
-    mount: &Mount,
+    named: Named<'_>,
     (route, method): (Route<'_>, Method),
     head: &Parts,
     body: B,
@@ -41,15 +43,19 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let began = Instant::now();
+    let mut active = Active::default();
     let result = match read_body(head, body, &inner.limits).await {
-        Ok(body) => perform(inner, mount, (route, method), head, body, connection).await,
+        Ok(body) => {
+            let asked = (route, method);
+            perform(inner, named, asked, head, body, connection, &mut active).await
+        }
         Err(refusal) => Err(refusal.into()),
     };
     let refused = result.as_ref().err().map(|fault| fault.kind.reason());
     inner
         .meters
         .count(Binding::HttpJson, Some(method), refused, began.elapsed());
-    match result {
+    let mut response = match result {
         Ok(Reply::Result(json)) => {
             let mut response = reply::whole(StatusCode::OK, media::of_result(&head.headers), json);
             // The next look at a task may show another state, and it is nobody else's business.
@@ -60,7 +66,9 @@ where
         }
         Ok(Reply::Stream(events)) => sse::open(events),
         Err(fault) => refuse(&fault, &head.headers, &inner.limits),
-    }
+    };
+    active.tell(response.headers_mut());
+    response
 }
 
 /// An error in the form of this binding. `headers` are the request's.
@@ -84,11 +92,12 @@ where
 
 async fn perform(
     inner: &Inner,
-    mount: &Mount,
+    named: Named<'_>,
     (route, method): (Route<'_>, Method),
     head: &Parts,
     body: Bytes,
     connection: &Arc<Connection>,
+    active: &mut Active,
 ) -> Result<Reply, Fault> {
     let span = tracing::debug_span!(
         "request",
@@ -96,11 +105,15 @@ async fn perform(
         method = method.name(),
         task = tracing::field::Empty
     );
-    let call = span.in_scope(|| read::read(mount, head, route, &body, &inner.limits));
+    let call = span.in_scope(|| {
+        let request = read::read(head, (route, method), &body);
+        Call::new(inner, named, head, request, Absent::Means03)
+    });
     // A blocking send may take minutes; what was read is not needed any more.
     drop(body);
-    call?
-        .run(inner, || Wrap::Bare, connection.stop())
+    let call = call?;
+    active.clone_from(&call.active);
+    call.run(inner, || Wrap::Bare, connection.stop())
         .instrument(span)
         .await
 }

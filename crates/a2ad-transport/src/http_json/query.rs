@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use a2ad_proto::{GetTaskRequest, ListTasksRequest, Violations, from_json};
 use serde::de::DeserializeOwned;
 
-use super::percent::{Plus, decode};
+use crate::percent::{Plus, decode};
 
 /// A parameter: its name, and how its text becomes JSON.
 type Parameter = (&'static str, Kind);

@@ -1,32 +1,29 @@
-//! From a path, a query and a body to a call.
+//! From a path, a query and a body to a request.
 
-use a2ad_proto::{CancelTaskRequest, SubscribeToTaskRequest, Violations, from_json, is_json};
+use a2ad_proto::{
+    CancelTaskRequest, GetExtendedAgentCardRequest, SubscribeToTaskRequest,
+    TaskPushNotificationConfig, Violations, from_json, is_json,
+};
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 
-use super::percent::{Plus, decode};
 use super::query;
 use super::route::Route;
-use crate::call::{Call, Request, opening};
-use crate::edge::Mount;
+use crate::call::{PushRequest, Request};
 use crate::errors::{Fault, Refusal};
-use crate::limits::Limits;
-use crate::{caller, version};
+use crate::method::Method;
+use crate::percent::{Plus, decode};
 
-/// Finds out what a request asks for, in the order of OPS-04.
+/// What a request asks for. A tenant in the query is for the door to find.
 pub(super) fn read(
-    mount: &Mount,
     head: &Parts,
-    route: Route<'_>,
+    (route, method): (Route<'_>, Method),
     body: &[u8],
-    limits: &Limits,
-) -> Result<Call, Fault> {
-    let caller = caller::identify(head, &mount.agent, limits)?;
-    let version::Version::V1 = version::negotiate(&head.headers, head.uri.query())?;
+) -> Result<Request, Fault> {
     let query = head.uri.query();
-    let request = match route {
+    Ok(match route {
         Route::Send => Request::Send(object(body)?),
-        Route::Stream => Request::Stream(object(body)?, opening(mount, head)?),
+        Route::Stream => Request::Stream(object(body)?),
         Route::Tasks => Request::List(query::list_tasks(query)?),
         Route::Task(task) => {
             let mut request = query::get_task(query)?;
@@ -41,13 +38,20 @@ pub(super) fn read(
         Route::Subscribe(task) => {
             let mut request: SubscribeToTaskRequest = object_or_nothing(body)?;
             request.id = the_id(task, &request.id)?;
-            Request::Subscribe(request, opening(mount, head)?)
+            Request::Subscribe(request)
         }
-        Route::PushConfigs(_) | Route::PushConfig(..) => return Err(Refusal::NoPush.into()),
-        Route::ExtendedCard => return Err(Refusal::NoExtendedCard.into()),
-    };
-    request.note();
-    Ok(Call { caller, request })
+        Route::PushConfigs(task) | Route::PushConfig(task, _) => {
+            let mut tenant = String::new();
+            if method == Method::CreateTaskPushNotificationConfig {
+                tenant = object::<TaskPushNotificationConfig>(body)?.tenant;
+            }
+            Request::Push(PushRequest {
+                tenant,
+                task_id: id("taskId", task)?,
+            })
+        }
+        Route::ExtendedCard => Request::ExtendedCard(GetExtendedAgentCardRequest::default()),
+    })
 }
 
 /// An id in a path. Whether there is such a thing is for the engine to say, whatever the id is.

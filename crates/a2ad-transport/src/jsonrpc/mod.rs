@@ -12,28 +12,44 @@ use serde_json::value::RawValue;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::call::Reply;
-use crate::edge::{Inner, Mount};
+use crate::call::{Call, Reply};
+use crate::edge::Inner;
 use crate::errors::Fault;
+use crate::extensions::Active;
 use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::meters::{self, Binding};
 use crate::method::Method;
+use crate::mounts::Named;
 use crate::reply::{self, Body};
 use crate::sse::{self, Wrap};
+use crate::version::Absent;
 use crate::{body, media};
 
 /// What came of a request.
 struct Done {
     method: Option<Method>,
     id: Box<RawValue>,
+    active: Active,
     result: Result<Reply, Fault>,
+}
+
+impl Done {
+    /// A request that did not get as far as being a call.
+    fn refused(id: &RawValue, fault: impl Into<Fault>) -> Self {
+        Self {
+            method: None,
+            id: id.to_owned(),
+            active: Active::default(),
+            result: Err(fault.into()),
+        }
+    }
 }
 
 /// Answers one POST to an agent's JSON-RPC endpoint.
 pub(crate) async fn answer<B>(
     inner: &Inner,
-    mount: &Mount,
+    named: Named<'_>,
     head: &Parts,
     body: B,
     connection: &Arc<Connection>,
@@ -43,19 +59,20 @@ where
 {
     let began = Instant::now();
     let done = match body::read(body, &head.headers, &[media::JSON_NAME], &inner.limits).await {
-        Ok(body) => perform(inner, mount, head, body, connection).await,
-        Err(refusal) => Done {
-            method: None,
-            id: RawValue::NULL.to_owned(),
-            result: Err(refusal.into()),
-        },
+        Ok(body) => perform(inner, named, head, body, connection).await,
+        Err(refusal) => Done::refused(RawValue::NULL, refusal),
     };
     let refused = done.result.as_ref().err().map(|fault| fault.kind.reason());
     inner
         .meters
         .count(Binding::JsonRpc, done.method, refused, began.elapsed());
-    let Done { method, id, result } = done;
-    match result {
+    let Done {
+        method,
+        id,
+        active,
+        result,
+    } = done;
+    let mut response = match result {
         Ok(Reply::Result(json)) => reply::whole(StatusCode::OK, reply::JSON, success(&id, &json)),
         Ok(Reply::Stream(events)) => sse::open(events),
         Err(fault) => {
@@ -63,25 +80,21 @@ where
             let events = streams && media::accepts_events(&head.headers);
             refuse(&id, &fault, events, &inner.limits)
         }
-    }
+    };
+    active.tell(response.headers_mut());
+    response
 }
 
 async fn perform(
     inner: &Inner,
-    mount: &Mount,
+    named: Named<'_>,
     head: &Parts,
     body: Bytes,
     connection: &Arc<Connection>,
 ) -> Done {
     let envelope = match envelope::read(&body) {
         Ok(envelope) => envelope,
-        Err((id, refusal)) => {
-            return Done {
-                method: None,
-                id: id.to_owned(),
-                result: Err(refusal.into()),
-            };
-        }
+        Err((id, refusal)) => return Done::refused(id, refusal),
     };
     let method = Method::named(&envelope.method);
     let id = envelope.id.to_owned();
@@ -91,11 +104,16 @@ async fn perform(
         method = meters::label(method),
         task = tracing::field::Empty
     );
-    let call = span.in_scope(|| params::read(mount, head, method, &envelope, &inner.limits));
+    let call = span.in_scope(|| {
+        let request = params::read(method, &envelope);
+        Call::new(inner, named, head, request, Absent::Means03)
+    });
     // A blocking send may take minutes; what was read is not needed any more.
     drop(body);
+    let mut active = Active::default();
     let result = match call {
         Ok(call) => {
+            active = call.active.clone();
             let wrap = || Wrap::JsonRpc(id.clone());
             call.run(inner, wrap, connection.stop())
                 .instrument(span)
@@ -103,7 +121,12 @@ async fn perform(
         }
         Err(fault) => Err(fault),
     };
-    Done { method, id, result }
+    Done {
+        method,
+        id,
+        active,
+        result,
+    }
 }
 
 /// `{"jsonrpc":"2.0","id":…,"result":…}`

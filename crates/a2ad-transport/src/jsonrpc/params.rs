@@ -1,41 +1,46 @@
-//! From an envelope to a call.
+//! From an envelope to a request.
 
-use a2ad_proto::from_json;
-use http::request::Parts;
+use a2ad_proto::{TaskPushNotificationConfig, from_json};
+use serde::Deserialize;
 
 use super::envelope::Envelope;
-use crate::call::{Call, Request, opening};
-use crate::edge::Mount;
+use crate::call::{PushRequest, Request};
 use crate::errors::{Fault, Refusal};
-use crate::limits::Limits;
 use crate::method::Method;
-use crate::{caller, version};
 
-/// Finds out what a request asks for, in the order of OPS-04.
-pub(super) fn read(
-    mount: &Mount,
-    head: &Parts,
-    method: Option<Method>,
-    envelope: &Envelope<'_>,
-    limits: &Limits,
-) -> Result<Call, Fault> {
-    let caller = caller::identify(head, &mount.agent, limits)?;
-    let version::Version::V1 = version::negotiate(&head.headers, head.uri.query())?;
+/// What the last three methods of push configurations have in common.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct OfTask {
+    tenant: String,
+    #[serde(alias = "task_id", rename = "taskId")]
+    task_id: String,
+}
+
+/// What a request asks for.
+pub(super) fn read(method: Option<Method>, envelope: &Envelope<'_>) -> Result<Request, Fault> {
     let method = method.ok_or(Refusal::UnknownMethod)?;
     let params = envelope.params()?;
-    let request = match method {
+    Ok(match method {
         Method::SendMessage => Request::Send(from_json(params)?),
-        Method::SendStreamingMessage => Request::Stream(from_json(params)?, opening(mount, head)?),
+        Method::SendStreamingMessage => Request::Stream(from_json(params)?),
         Method::GetTask => Request::Get(from_json(params)?),
         Method::ListTasks => Request::List(from_json(params)?),
         Method::CancelTask => Request::Cancel(from_json(params)?),
-        Method::SubscribeToTask => Request::Subscribe(from_json(params)?, opening(mount, head)?),
-        Method::CreateTaskPushNotificationConfig
-        | Method::GetTaskPushNotificationConfig
+        Method::SubscribeToTask => Request::Subscribe(from_json(params)?),
+        Method::CreateTaskPushNotificationConfig => {
+            let config: TaskPushNotificationConfig = from_json(params)?;
+            Request::Push(PushRequest {
+                tenant: config.tenant,
+                task_id: config.task_id,
+            })
+        }
+        Method::GetTaskPushNotificationConfig
         | Method::ListTaskPushNotificationConfigs
-        | Method::DeleteTaskPushNotificationConfig => return Err(Refusal::NoPush.into()),
-        Method::GetExtendedAgentCard => return Err(Refusal::NoExtendedCard.into()),
-    };
-    request.note();
-    Ok(Call { caller, request })
+        | Method::DeleteTaskPushNotificationConfig => {
+            let OfTask { tenant, task_id } = from_json(params)?;
+            Request::Push(PushRequest { tenant, task_id })
+        }
+        Method::GetExtendedAgentCard => Request::ExtendedCard(from_json(params)?),
+    })
 }

@@ -1,5 +1,6 @@
 //! What is known of one connection while it is served.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -8,6 +9,7 @@ use tokio_util::sync::CancellationToken;
 /// State that a connection's socket, its requests and their answers share.
 #[derive(Debug)]
 pub(crate) struct Connection {
+    peer: IpAddr,
     stop: CancellationToken,
     // Relaxed throughout: the counts steer deadlines, and no other memory is published through them.
     begun: AtomicUsize,
@@ -16,14 +18,21 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// A connection that ends its streams when `stop` fires.
-    pub(crate) fn new(stop: CancellationToken) -> Arc<Self> {
+    /// A connection from `peer` that ends its streams when `stop` fires.
+    pub(crate) fn new(peer: IpAddr, stop: CancellationToken) -> Arc<Self> {
         Arc::new(Self {
+            // An IPv4 caller of a socket that listens on both is still one.
+            peer: peer.to_canonical(),
             stop,
             begun: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             length_seen: AtomicBool::new(false),
         })
+    }
+
+    /// Who connected: the caller, or the proxy before us.
+    pub(crate) fn peer(&self) -> IpAddr {
+        self.peer
     }
 
     /// Fires when the listener stops: streams end after a whole frame.

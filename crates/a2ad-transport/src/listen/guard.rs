@@ -262,7 +262,10 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     fn guarded(buffer: usize) -> (Guard<DuplexStream>, DuplexStream, Arc<Connection>) {
-        let connection = Connection::new(CancellationToken::new());
+        let connection = Connection::new(
+            std::net::Ipv4Addr::LOCALHOST.into(),
+            CancellationToken::new(),
+        );
         let (ours, theirs) = duplex(buffer);
         let guard = Guard::new(ours, Arc::clone(&connection), &Limits::default());
         (guard, theirs, connection)

@@ -11,6 +11,7 @@ mod scan;
 pub(crate) use connection::{Connection, InFlight};
 
 use std::io;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use tokio::net::{TcpListener, TcpStream};
@@ -84,10 +85,10 @@ async fn accept(
     // A slot is taken first: at the cap, newcomers wait in the kernel's queue at no cost to us.
     while let Ok(slot) = Arc::clone(slots).acquire_owned().await {
         match listener.accept().await {
-            Ok((socket, _peer)) => {
+            Ok((socket, peer)) => {
                 let listening = listening.clone();
                 let open = listening.open.clone();
-                open.spawn(hold(socket, listening, slot));
+                open.spawn(hold(socket, peer.ip(), listening, slot));
             }
             Err(error) if is_of_one_connection(&error) => {}
             Err(error) => {
@@ -110,12 +111,12 @@ fn is_of_one_connection(error: &io::Error) -> bool {
 }
 
 /// Serves one connection for as long as it lasts.
-async fn hold(socket: TcpStream, listening: Listening, slot: OwnedSemaphorePermit) {
+async fn hold(socket: TcpStream, peer: IpAddr, listening: Listening, slot: OwnedSemaphorePermit) {
     let _open = meters::Gauge::open_connection();
     tokio::select! {
         biased;
         () = listening.cut.cancelled() => {}
-        ended = talk(socket, &listening) => {
+        ended = talk(socket, peer, &listening) => {
             if let Err(error) = ended {
                 tracing::debug!(error = %error, "a connection broke");
             }
@@ -124,10 +125,14 @@ async fn hold(socket: TcpStream, listening: Listening, slot: OwnedSemaphorePermi
     drop(slot);
 }
 
-async fn talk(socket: TcpStream, listening: &Listening) -> Result<(), http::BoxError> {
+async fn talk(
+    socket: TcpStream,
+    peer: IpAddr,
+    listening: &Listening,
+) -> Result<(), http::BoxError> {
     let limits = listening.app.limits();
     prepare(&socket, limits)?;
-    let connection = Connection::new(listening.stop.clone());
+    let connection = Connection::new(peer, listening.stop.clone());
     let mut socket = Guard::new(socket, Arc::clone(&connection), limits);
     let protocol = tokio::select! {
         biased;

@@ -20,10 +20,12 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-use crate::edge::{App, Inner, Mount};
+use crate::address::Address;
+use crate::edge::{App, Inner};
 use crate::limits::Limits;
 use crate::listen::{Drained, serve};
 use crate::meters::Meters;
+use crate::mounts::{Exposed, Mounts};
 use engine::Scripted;
 use wire::Wire;
 
@@ -53,10 +55,17 @@ impl Server {
             ..AgentCard::default()
         };
         card.capabilities.streaming = Some(streaming);
+        let agents = [Exposed {
+            id: "echo".parse().unwrap(),
+            card,
+        }];
+        let address_shown = Address::new("http://127.0.0.1:1", None).unwrap();
         let draining = CancellationToken::new();
         let app = App::new(Inner {
             operations: Box::new(Arc::clone(&engine)),
-            mount: Mount::new("echo".parse().unwrap(), &card),
+            mounts: Mounts::new(&agents, &address_shown, std::time::SystemTime::UNIX_EPOCH),
+            address: address_shown,
+            trusted_proxies: vec!["127.0.0.0/8".parse().unwrap()],
             version: "9.9.9".to_owned(),
             metrics: Arc::new(|| "a2ad_up 1\n".to_owned()),
             limits,

@@ -44,8 +44,18 @@ fn a_configuration_without_agents_is_an_error() {
             "{error}"
         );
     }
-    let error = refused("agents: [{id: a, echo: }, {id: b, echo: }]\n");
-    assert!(error.contains("2 agents are configured"), "{error}");
+    let error = refused("agents: [{id: a, echo: }, {id: a, echo: }]\n");
+    assert_eq!(
+        error,
+        "a2ad: Duplicate agent id `a`: give every agent an id of its own"
+    );
+    let error = refused("agents: [{id: tasks, echo: }]\n");
+    assert!(error.contains("`tasks` is reserved"), "{error}");
+    let error = refused("agents: [{id: a, card: none.yaml, echo: }]\n");
+    assert!(
+        error.starts_with("a2ad: Unable to read agent card file 'none.yaml': "),
+        "{error}"
+    );
 }
 
 #[test]

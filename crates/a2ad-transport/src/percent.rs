@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// What a plus sign stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Plus {
+pub(crate) enum Plus {
     /// Itself, as in a path.
     Plus,
     /// A space, as in a query.
@@ -13,7 +13,7 @@ pub(super) enum Plus {
 
 /// The text that is encoded; `None` if a percent sign is not followed by two hexadecimal digits or the bytes are not
 /// UTF-8.
-pub(super) fn decode(text: &str, plus: Plus) -> Option<Cow<'_, str>> {
+pub(crate) fn decode(text: &str, plus: Plus) -> Option<Cow<'_, str>> {
     let is_special = |byte| byte == b'%' || (byte == b'+' && plus == Plus::Space);
     if !text.bytes().any(is_special) {
         return Some(Cow::Borrowed(text));

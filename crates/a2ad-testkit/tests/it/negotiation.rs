@@ -1,0 +1,186 @@
+//! What an agent offers, requires and takes.
+
+use hyper::Method;
+use serde_json::{Value, json};
+
+use crate::configured::{Configured, saying};
+
+const METHODS: [(&str, &str); 11] = [
+    (
+        "SendMessage",
+        r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#,
+    ),
+    (
+        "SendStreamingMessage",
+        r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#,
+    ),
+    ("GetTask", r#"{"id":"t"}"#),
+    ("ListTasks", "{}"),
+    ("CancelTask", r#"{"id":"t"}"#),
+    ("SubscribeToTask", r#"{"id":"t"}"#),
+    (
+        "CreateTaskPushNotificationConfig",
+        r#"{"taskId":"t","url":"http://x.test/"}"#,
+    ),
+    (
+        "GetTaskPushNotificationConfig",
+        r#"{"taskId":"t","id":"c"}"#,
+    ),
+    ("ListTaskPushNotificationConfigs", r#"{"taskId":"t"}"#),
+    (
+        "DeleteTaskPushNotificationConfig",
+        r#"{"taskId":"t","id":"c"}"#,
+    ),
+    ("GetExtendedAgentCard", "{}"),
+];
+
+const PATHS: [(Method, &str, &str); 11] = [
+    (Method::POST, "/message:send", METHODS[0].1),
+    (Method::POST, "/message:stream", METHODS[1].1),
+    (Method::GET, "/tasks/t", ""),
+    (Method::GET, "/tasks", ""),
+    (Method::POST, "/tasks/t:cancel", ""),
+    (Method::GET, "/tasks/t:subscribe", ""),
+    (
+        Method::POST,
+        "/tasks/t/pushNotificationConfigs",
+        METHODS[6].1,
+    ),
+    (Method::GET, "/tasks/t/pushNotificationConfigs/c", ""),
+    (Method::GET, "/tasks/t/pushNotificationConfigs", ""),
+    (Method::DELETE, "/tasks/t/pushNotificationConfigs/c", ""),
+    (Method::GET, "/extendedAgentCard", ""),
+];
+
+const REQUIRING: &str = "
+agents:
+  - id: strict
+    echo:
+    card:
+      capabilities:
+        extensions:
+          - {uri: 'urn:x:must', required: true}
+          - {uri: 'urn:x:may'}
+";
+
+/// EXT-04: every operation, on every binding; the card apart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ext_04_required_extensions_are_required_of_every_operation() {
+    let server = Configured::start(REQUIRING).await;
+    assert_eq!(
+        server.get("/.well-known/agent-card.json", &[]).await.status,
+        200
+    );
+    for (method, params) in METHODS {
+        let params: Value = serde_json::from_str(params).unwrap();
+        for headers in [&[][..], &[("a2a-extensions", "urn:x:may")]] {
+            let error =
+                server.rpc_with("/", headers, method, &params).await.json()["error"].clone();
+            assert_eq!(error["code"], -32008, "{method}");
+            assert_eq!(error["data"][0]["reason"], "EXTENSION_SUPPORT_REQUIRED");
+            assert_eq!(
+                error["data"][0]["metadata"]["requiredExtensions"],
+                "urn:x:must"
+            );
+        }
+        let headers = [("a2a-extensions", "urn:x:must")];
+        let answer = server.rpc_with("/", &headers, method, &params).await;
+        let text = String::from_utf8_lossy(&answer.body);
+        assert!(!text.contains("-32008"), "{method}: {text}");
+    }
+    for (verb, path, body) in PATHS {
+        let answer = server.call(verb, path, &[], body).await;
+        assert_eq!(answer.status, 400, "{path}");
+        let error = &answer.json()["error"];
+        assert_eq!(
+            error["details"][0]["reason"], "EXTENSION_SUPPORT_REQUIRED",
+            "{path}"
+        );
+        assert_eq!(error["status"], "FAILED_PRECONDITION");
+    }
+    // Also of a request that is wrong otherwise (OPS-04).
+    let error = server.rpc("/", "GetTask", &json!({"id": 5})).await["error"].clone();
+    assert_eq!(error["code"], -32008);
+}
+
+/// EXT-05.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ext_05_what_was_switched_on_is_echoed() {
+    let server = Configured::start(REQUIRING).await;
+    let asked = [
+        ("a2a-extensions", "urn:x:other,urn:x:may"),
+        ("a2a-extensions", "urn:x:must"),
+    ];
+    for (method, params) in [METHODS[0], METHODS[1], METHODS[3]] {
+        let params: Value = serde_json::from_str(params).unwrap();
+        let answer = server.rpc_with("/", &asked, method, &params).await;
+        assert_eq!(
+            answer.headers["a2a-extensions"], "urn:x:must, urn:x:may",
+            "{method}"
+        );
+    }
+    for (verb, path, body) in [&PATHS[0], &PATHS[1], &PATHS[3]] {
+        let answer = server.call(verb.clone(), path, &asked, *body).await;
+        assert_eq!(
+            answer.headers["a2a-extensions"], "urn:x:must, urn:x:may",
+            "{path}"
+        );
+    }
+    let plain = Configured::start("agents: [{id: a, echo: }]").await;
+    let answer = plain.rpc_with("/", &asked, "ListTasks", &json!({})).await;
+    assert!(answer.headers.get("a2a-extensions").is_none());
+    let replay = [("a2a-extensions", "urn:a2ad:replay:v1")];
+    let answer = plain.rpc_with("/", &replay, "ListTasks", &json!({})).await;
+    assert_eq!(answer.headers["a2a-extensions"], "urn:a2ad:replay:v1");
+}
+
+/// OPS-02: the gates, and what the card says of them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ops_02_what_is_switched_off_is_refused_as_the_card_says() {
+    let server = Configured::start(
+        "agents: [{id: off, streaming: false, push: false, extended_card: false, echo: }, \
+         {id: on, streaming: true, extended_card: true, echo: }]",
+    )
+    .await;
+    for (agent, streaming, extended) in [("off", false, false), ("on", true, true)] {
+        let card = server
+            .get(&format!("/{agent}/.well-known/agent-card.json"), &[])
+            .await
+            .json();
+        let flags = &card["capabilities"];
+        assert_eq!(flags["streaming"], streaming);
+        assert_eq!(flags["extendedAgentCard"], extended);
+        assert_eq!(flags["pushNotifications"], false);
+    }
+    let gates = [
+        ("off", 1, "UNSUPPORTED_OPERATION"),
+        ("off", 5, "UNSUPPORTED_OPERATION"),
+        ("off", 10, "UNSUPPORTED_OPERATION"),
+        ("on", 10, "EXTENDED_AGENT_CARD_NOT_CONFIGURED"),
+    ];
+    let push = (6..10)
+        .flat_map(|at| ["off", "on"].map(|agent| (agent, at, "PUSH_NOTIFICATION_NOT_SUPPORTED")));
+    for (agent, at, reason) in gates.into_iter().chain(push) {
+        let (method, params) = METHODS[at];
+        let params: Value = serde_json::from_str(params).unwrap();
+        let told = server.rpc(&format!("/{agent}"), method, &params).await;
+        assert_eq!(
+            told["error"]["data"][0]["reason"], reason,
+            "{agent} {method}"
+        );
+        let (verb, path, body) = &PATHS[at];
+        let answer = server
+            .call(verb.clone(), &format!("/{agent}{path}"), &[], *body)
+            .await;
+        assert_eq!(
+            answer.json()["error"]["details"][0]["reason"],
+            reason,
+            "{agent} {path}"
+        );
+    }
+    let told = server.rpc("/off", "SendMessage", &saying("hi")).await;
+    assert_eq!(
+        told["result"]["task"]["status"]["state"],
+        "TASK_STATE_COMPLETED"
+    );
+}

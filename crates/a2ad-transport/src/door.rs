@@ -1,0 +1,47 @@
+//! The door that every request goes through, whatever binding it came by (OPS-04).
+
+use a2ad_core::engine::Caller;
+use a2ad_core::keys::Scope;
+use http::request::Parts;
+
+use crate::call::Request;
+use crate::edge::Inner;
+use crate::errors::Fault;
+use crate::extensions::Active;
+use crate::mounts::{Mount, Named};
+use crate::version::{self, Absent};
+use crate::{caller, query};
+
+/// A request that was let in.
+pub(crate) struct Admitted<'a> {
+    pub(crate) mount: &'a Mount,
+    pub(crate) caller: Caller,
+    pub(crate) active: Active,
+}
+
+/// Who calls, in which version, whom, and with which extensions. `request` is what could be read of the request, for
+/// its tenant; that it could not be read is said only to those who got this far.
+pub(crate) fn admit<'a>(
+    inner: &'a Inner,
+    named: Named<'a>,
+    head: &Parts,
+    request: Option<&Request>,
+    absent: Absent,
+) -> Result<Admitted<'a>, Fault> {
+    let owner = caller::principal(head);
+    let version::Version::V1 = version::negotiate(&head.headers, head.uri.query(), absent)?;
+    let in_query = query::find(head.uri.query(), "tenant");
+    let tenants = [in_query.as_deref(), request.map(Request::tenant)];
+    let mount = inner.mounts.resolve(named, tenants, request)?;
+    let active = mount.extensions.negotiate(&head.headers)?;
+    let idempotency_key = caller::idempotency_key(&head.headers, &inner.limits)?;
+    let agent = mount.agent.clone();
+    Ok(Admitted {
+        mount,
+        caller: Caller {
+            scope: Scope { owner, agent },
+            idempotency_key,
+        },
+        active,
+    })
+}

@@ -1,0 +1,123 @@
+//! Protocol extensions: which a request may use, and which it must (EXT-01 to EXT-05).
+
+use a2ad_proto::AgentExtension;
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::errors::{Fault, Refusal};
+
+/// The header, in requests and answers.
+pub(crate) const NAME: HeaderName = HeaderName::from_static("a2a-extensions");
+
+/// Frames carry their number in their metadata where the binding has no place for it.
+pub const REPLAY: &str = "urn:a2ad:replay:v1";
+
+/// What an agent's card declares.
+#[derive(Debug)]
+pub(crate) struct Declared(Vec<(String, bool)>);
+
+/// What is switched on for one request.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Active(Vec<String>);
+
+impl Declared {
+    pub(crate) fn new(extensions: &[AgentExtension]) -> Self {
+        let pair = |extension: &AgentExtension| (extension.uri.clone(), extension.required);
+        Self(extensions.iter().map(pair).collect())
+    }
+
+    /// What a request switches on: what it asks for and the agent has. The rest is ignored (EXT-03).
+    ///
+    /// # Errors
+    /// If the agent requires one that the request does not ask for.
+    pub(crate) fn negotiate(&self, headers: &HeaderMap) -> Result<Active, Fault> {
+        let lines = headers.get_all(NAME).iter();
+        let asked: Vec<&str> = lines
+            .filter_map(|line| line.to_str().ok())
+            .flat_map(|line| line.split(','))
+            .map(str::trim)
+            .collect();
+        let missing: Vec<&str> = self
+            .0
+            .iter()
+            .filter(|(uri, required)| *required && !asked.contains(&uri.as_str()))
+            .map(|(uri, _)| uri.as_str())
+            .collect();
+        if !missing.is_empty() {
+            let missing = missing.join(",");
+            return Err(Fault::from(Refusal::ExtensionRequired).with("requiredExtensions", missing));
+        }
+        let active = self.0.iter().map(|(uri, _)| uri);
+        let active = active.filter(|uri| asked.contains(&uri.as_str()));
+        Ok(Active(active.cloned().collect()))
+    }
+}
+
+impl Active {
+    #[expect(dead_code, reason = "for the gRPC binding")]
+    pub(crate) fn has(&self, uri: &str) -> bool {
+        self.0.iter().any(|active| active == uri)
+    }
+
+    /// What to tell the caller: one line, if anything is on (EXT-05, PARAM-02).
+    pub(crate) fn echo(&self) -> Option<HeaderValue> {
+        if self.0.is_empty() {
+            return None;
+        }
+        HeaderValue::try_from(self.0.join(", ")).ok()
+    }
+
+    pub(crate) fn tell(&self, headers: &mut HeaderMap) {
+        if let Some(line) = self.echo() {
+            headers.insert(NAME, line);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn declared() -> Declared {
+        let extension = |uri: &str, required| AgentExtension {
+            uri: uri.to_owned(),
+            required,
+            ..AgentExtension::default()
+        };
+        Declared::new(&[extension("urn:x:a", false), extension("urn:x:must", true)])
+    }
+
+    fn ask(lines: &[&str]) -> Result<Vec<String>, Fault> {
+        let mut headers = HeaderMap::new();
+        for line in lines {
+            headers.append(NAME, HeaderValue::from_str(line).unwrap());
+        }
+        declared().negotiate(&headers).map(|active| active.0)
+    }
+
+    #[test]
+    fn ext_04_a_required_extension_has_to_be_asked_for() {
+        for lines in [
+            &[][..],
+            &[""],
+            &["urn:x:a"],
+            &["urn:x:must2"],
+            &["URN:X:MUST"],
+        ] {
+            let fault = ask(lines).unwrap_err();
+            assert_eq!(fault.kind, a2ad_proto::ErrorKind::ExtensionSupportRequired);
+        }
+    }
+
+    #[test]
+    fn ext_03_what_is_not_declared_is_ignored() {
+        assert_eq!(ask(&["urn:x:must, urn:x:other"]).unwrap(), ["urn:x:must"]);
+        assert_eq!(ask(&["urn:x:must,urn:x:a:v2"]).unwrap(), ["urn:x:must"]);
+    }
+
+    #[test]
+    fn param_02_lists_and_repeated_lines_are_one_list() {
+        let both = ["urn:x:a", "urn:x:must"];
+        assert_eq!(ask(&["urn:x:must,urn:x:a"]).unwrap(), both);
+        assert_eq!(ask(&["urn:x:must", " urn:x:a ,"]).unwrap(), both);
+    }
+}
