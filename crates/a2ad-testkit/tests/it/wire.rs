@@ -348,7 +348,11 @@ async fn card_health_and_metrics() {
         show(&mut out, path, &get(path, &[]).await);
     }
     let etag_hash = etag.trim_start_matches("W/").trim_matches('"');
-    let out = out.replace(&port, "<port>").replace(etag_hash, "<hash>");
+    let since = card.headers["last-modified"].to_str().unwrap();
+    let out = out
+        .replace(&port, "<port>")
+        .replace(etag_hash, "<hash>")
+        .replace(since, "<start>");
     compare(&golden("card_and_health.txt"), &redact(&out));
 
     post(
