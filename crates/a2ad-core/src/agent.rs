@@ -34,6 +34,10 @@ pub trait Agent: Send + Sync + std::fmt::Debug {
 pub enum Ending {
     /// The work is done.
     Completed(Vec<Part>),
+    /// A direct answer: the work is done, and whoever sent the message that made the task gets
+    /// this message instead of the task. On a later turn, or once the agent has said anything
+    /// else, it is [`Completed`](Self::Completed): the client knows of a task by then.
+    Reply(Vec<Part>),
     /// A question to the client.
     InputRequired(Vec<Part>),
     /// An authorisation is needed; the parts say which.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use a2ad_proto::{ContextId, SendMessageRequest};
+use a2ad_proto::{ContextId, Message, SendMessageRequest};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -10,7 +10,7 @@ use super::cursor::{EndsAt, Frames};
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::{Fingerprint, fingerprint};
-use super::read::wrap_task;
+use super::read::{wrap_message, wrap_task};
 use super::run::{Asked, Begin, Ended, Lease, Live, TASKS_BEGUN, Warm, count_end};
 use super::speak::{Silenced, Voice};
 use super::{CONFLICTS_MAX, Caller, Engine, EngineError, Inner, Served};
@@ -24,15 +24,27 @@ struct Accepted {
     watching: Watching,
     /// The entry that holds the message.
     number: Number,
-    /// The task as of that entry, where it is known without reading.
+    /// The task as of that entry, where it is known without reading and a stream opens with it.
     fold: Option<Fold>,
     /// The message had been sent before; this is the task it made then.
     again: bool,
 }
 
+impl Accepted {
+    /// The direct reply to the message, if it made the task and the task has come to that. Who
+    /// continues a task is answered with the task (SEND-15).
+    async fn reply(&self, inner: &Inner) -> Result<Option<(Number, Message)>, EngineError> {
+        if self.number != Number::FIRST {
+            return Ok(None);
+        }
+        inner.direct_reply(self.watching.task).await
+    }
+}
+
 impl Engine {
     /// SendMessage. Blocks until the task has ended or waits for its client, unless the request
-    /// says to return at once. Answers a `SendMessageResponse` as JSON.
+    /// says to return at once. Answers a `SendMessageResponse` as JSON: the task, or the agent's
+    /// direct reply if there is one by then.
     pub async fn send(
         &self,
         caller: &Caller,
@@ -54,12 +66,20 @@ impl Engine {
         let task = inner
             .task_json(accepted.watching.task, history_length)
             .await?;
-        Ok(wrap_task(&task))
+        // Looked for after the task was read, so that no task is shown that a reply has ended.
+        Ok(match accepted.reply(inner).await? {
+            Some((_, reply)) => wrap_message(&reply),
+            None => wrap_task(&task),
+        })
     }
 
     /// SendStreamingMessage. Opens with the task as of the entry that the message made, then
     /// everything after. A message that was sent before is not worked on again: its stream is
     /// replayed, after `after` if the caller has seen part of it.
+    ///
+    /// If the agent has already replied directly when the stream opens, that message is the whole
+    /// stream. A stream that has opened with the task stays one, and so does what is resumed from
+    /// it: who names an entry has seen the task (STREAM-01).
     pub async fn stream(
         &self,
         caller: &Caller,
@@ -81,6 +101,9 @@ impl Engine {
         let fold = match accepted.fold {
             Some(fold) => fold,
             None => {
+                if let Some((number, reply)) = accepted.reply(inner).await? {
+                    return Ok(Frames::reply(inner, accepted.watching, number, &reply));
+                }
                 inner
                     .fold(accepted.watching.task, Some(accepted.number))
                     .await?
@@ -176,7 +199,7 @@ impl Inner {
         message.task_id = head.identity.id.as_str().to_owned();
         message.context_id = head.identity.context_id.as_str().to_owned();
 
-        let number = Number(1);
+        let number = Number::FIRST;
         let lease = Lease {
             turn: TurnRef { task: key, number },
             agent: caller.scope.agent.clone(),
@@ -285,19 +308,21 @@ impl Inner {
             identity: Arc::clone(&draft.head().identity),
             lease,
             started: false,
+            spoke: false,
             text_begun: false,
         };
-        let end = voice.conclude(ended, draft.head());
+        let end = voice.conclude(ended, says, draft.head());
         // Nobody else has seen the turn, so nobody can have silenced it.
         let _spoken: Result<(), Silenced> = voice.speak(&mut draft, says, Some(&end));
         draft.forget_turn(number);
-        let (change, _) = draft.into_change(Terms {
+        let (change, fold) = draft.into_change(Terms {
             snapshot: true,
             ..Terms::default()
         });
+        let replied = fold.is_some_and(|fold| fold.reply().is_some());
         WholeTurn {
             change,
-            as_submitted,
+            as_submitted: as_submitted.filter(|_| !replied),
         }
     }
 
@@ -441,7 +466,7 @@ impl Inner {
 /// A turn from its message to its end, in one change.
 struct WholeTurn {
     change: Change,
-    /// The task as of its message, which a stream opens with.
+    /// The task as of its message, which a stream opens with unless it is a direct reply.
     as_submitted: Option<Fold>,
 }
 
@@ -465,11 +490,7 @@ impl Fingerprint {
     }
 }
 
-type Unpacked = (
-    a2ad_proto::Message,
-    Option<a2ad_proto::Metadata>,
-    Vec<String>,
-);
+type Unpacked = (Message, Option<a2ad_proto::Metadata>, Vec<String>);
 
 fn unpack(request: SendMessageRequest) -> Result<Unpacked, EngineError> {
     let message = request

@@ -14,6 +14,7 @@ mod http_json;
 mod listing;
 mod messages;
 mod parity;
+mod replies;
 mod restarts;
 mod streams;
 mod wire;
