@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::keys::{Attempt, Owner};
+use crate::modes::Modes;
 
 /// Something that can work on a turn.
 pub trait Agent: Send + Sync + std::fmt::Debug {
@@ -233,6 +234,10 @@ pub struct AgentPolicy {
     pub on_restart: OnRestart,
     /// Recognise repeated messages by any id, not only by UUIDs and ULIDs.
     pub idempotency: Idempotency,
+    /// The media types that messages to it may have.
+    pub input_modes: Modes,
+    /// The media types that it answers with.
+    pub output_modes: Modes,
 }
 
 impl Default for AgentPolicy {
@@ -248,6 +253,8 @@ impl Default for AgentPolicy {
             backoff_max: Duration::from_secs(60),
             on_restart: OnRestart::Requeue,
             idempotency: Idempotency::UniqueIds,
+            input_modes: Modes::default(),
+            output_modes: Modes::default(),
         }
     }
 }

@@ -6,6 +6,7 @@ use a2ad_proto::{ContextId, Message, SendMessageRequest};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::content::check_content;
 use super::cursor::{EndsAt, Frames};
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
@@ -158,6 +159,13 @@ impl Inner {
             message,
             request.metadata.as_ref(),
         );
+        if let Err(refusal) = check_content(&served.policy, &request) {
+            // The agent may have taken more when the message first came.
+            return match self.earlier(caller, mark).await? {
+                Some(accepted) => Ok(accepted),
+                None => Err(refusal),
+            };
+        }
         if message.task_id.is_empty() {
             self.submit(caller, served, request, mark).await
         } else {
@@ -422,10 +430,8 @@ impl Inner {
         refusal: Refusal,
         mark: Option<Fingerprint>,
     ) -> Result<Accepted, EngineError> {
-        if let Some(mark) = mark
-            && let Some(hit) = self.store.once(&caller.scope, mark.key).await?
-        {
-            return self.sent_before(hit, Some(mark));
+        if let Some(accepted) = self.earlier(caller, mark).await? {
+            return Ok(accepted);
         }
         match refusal {
             Refusal::Ended(state) => Err(EngineError::Unsupported(format!(
@@ -437,6 +443,17 @@ impl Inner {
                 Err(EngineError::Internal(Box::new(refusal)))
             }
         }
+    }
+
+    /// What the message came to if it was sent and taken before.
+    async fn earlier(
+        self: &Arc<Self>,
+        caller: &Caller,
+        mark: Option<Fingerprint>,
+    ) -> Result<Option<Accepted>, EngineError> {
+        let Some(mark) = mark else { return Ok(None) };
+        let hit = self.store.once(&caller.scope, mark.key).await?;
+        hit.map(|hit| self.sent_before(hit, Some(mark))).transpose()
     }
 
     fn sent_before(

@@ -1,5 +1,7 @@
 //! The engine on a real store, with a clock that moves only when told, and crashes.
 
+mod modes;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +13,10 @@ use a2ad_core::clock::manual::{ManualClock, Seeded};
 use a2ad_core::engine::{AgentSpec, Caller, Engine, EngineError, EngineOptions, Hub, Retention};
 use a2ad_core::keys::{Owner, Scope};
 use a2ad_core::store::Store as _;
-use a2ad_proto::{GetTaskRequest, Part, SendMessageRequest, SendMessageResponse, Task, TaskState};
+use a2ad_proto::{
+    GetTaskRequest, ListTasksRequest, Part, SendMessageRequest, SendMessageResponse, Task,
+    TaskState,
+};
 use a2ad_store::{SqliteOptions, SqliteStore};
 use a2ad_testkit::agents::{Obedient, obedient};
 use a2ad_testkit::client::{at_once, text};
@@ -123,6 +128,17 @@ impl Life {
         };
         let answer = self.run(self.engine.get(&caller(), request))?;
         Ok(serde_json::from_slice(&answer).unwrap())
+    }
+
+    /// How many tasks are kept: in this state, or in all if it is unspecified.
+    fn count(&self, state: TaskState) -> u64 {
+        let request = ListTasksRequest {
+            status: state,
+            ..ListTasksRequest::default()
+        };
+        let answer = self.run(self.engine.list(&caller(), request)).unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+        answer["totalSize"].as_u64().unwrap()
     }
 
     /// Looks until what is wanted is seen.
@@ -414,16 +430,7 @@ fn send_18_a_caller_that_goes_away_leaves_its_task_running() {
         let answered = life.run(async { futures_util::poll!(&mut sent) });
         assert!(answered.is_pending());
     }
-    let list = || {
-        let request = a2ad_proto::ListTasksRequest {
-            status: TaskState::Completed,
-            ..a2ad_proto::ListTasksRequest::default()
-        };
-        let answer = life.run(life.engine.list(&caller, request)).unwrap();
-        let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
-        answer["totalSize"].as_u64().unwrap()
-    };
-    life.until(|| (list() == 20).then_some(()));
+    life.until(|| (life.count(TaskState::Completed) == 20).then_some(()));
 }
 
 #[test]
