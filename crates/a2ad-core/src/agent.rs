@@ -9,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::keys::{Attempt, Owner};
+use crate::modes::Modes;
 
 /// Something that can work on a turn.
 pub trait Agent: Send + Sync + std::fmt::Debug {
@@ -34,6 +35,10 @@ pub trait Agent: Send + Sync + std::fmt::Debug {
 pub enum Ending {
     /// The work is done.
     Completed(Vec<Part>),
+    /// A direct answer: the work is done, and whoever sent the message that made the task gets
+    /// this message instead of the task. On a later turn, or once the agent has said anything
+    /// else, it is [`Completed`](Self::Completed): the client knows of a task by then.
+    Reply(Vec<Part>),
     /// A question to the client.
     InputRequired(Vec<Part>),
     /// An authorisation is needed; the parts say which.
@@ -229,6 +234,10 @@ pub struct AgentPolicy {
     pub on_restart: OnRestart,
     /// Recognise repeated messages by any id, not only by UUIDs and ULIDs.
     pub idempotency: Idempotency,
+    /// The media types that messages to it may have.
+    pub input_modes: Modes,
+    /// The media types that it answers with.
+    pub output_modes: Modes,
 }
 
 impl Default for AgentPolicy {
@@ -244,6 +253,8 @@ impl Default for AgentPolicy {
             backoff_max: Duration::from_secs(60),
             on_restart: OnRestart::Requeue,
             idempotency: Idempotency::UniqueIds,
+            input_modes: Modes::default(),
+            output_modes: Modes::default(),
         }
     }
 }

@@ -27,6 +27,8 @@ pub struct Number(pub u64);
 impl Number {
     /// Before the first entry.
     pub const ZERO: Self = Self(0);
+    /// The first entry: the message that made the task.
+    pub const FIRST: Self = Self(1);
 
     /// The number after this one.
     #[must_use]

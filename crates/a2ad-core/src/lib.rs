@@ -13,5 +13,6 @@ pub mod clock;
 pub mod contract;
 pub mod engine;
 pub mod keys;
+pub mod modes;
 pub mod store;
 pub mod task;

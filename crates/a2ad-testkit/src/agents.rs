@@ -1,7 +1,7 @@
 //! Agents that do as the message tells them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use a2ad_core::agent::{Agent, AgentError, Ending, Say, Turn};
@@ -15,6 +15,10 @@ use tokio::sync::Notify;
 /// - `words TEXT`: the same, word by word, each in a commit of its own
 /// - `burst N`: N artifacts in one go
 /// - `status TEXT`: a status message, then done
+/// - `reply TEXT`: a direct reply
+/// - `status-reply TEXT`: the same, but with a status message before it
+/// - `status-gate-reply TEXT`: the same, with the gate in between
+/// - `gate-reply TEXT`: a direct reply, once [`Obedient::open_gate`] is called; not a word before
 /// - `ask TEXT`: asks the client, then answers whatever comes next
 /// - `auth`, `reject`, `fail`, `panic`: ends that way
 /// - `flaky N`: fails in a way that may pass until the N-th try
@@ -32,6 +36,9 @@ pub struct Obedient {
     pub begun: AtomicU32,
     /// The most turns that ran at once.
     pub most: AtomicU32,
+    /// Says of itself that a first poll has no effect, so that a turn which ends at once is begun
+    /// before its message is written, and is one commit.
+    pub pure: AtomicBool,
 }
 
 impl Obedient {
@@ -59,12 +66,20 @@ impl Obedient {
                     )?;
                 }
             }
-            "status" => {
-                let status = Say::Status {
-                    parts: vec![Part::text(rest)],
-                    metadata: None,
-                };
-                over(turn.say(status).await)?;
+            "status" => over(turn.say(status(rest)).await)?,
+            "reply" => return Ok(Ending::Reply(vec![Part::text(rest)])),
+            "status-reply" => {
+                over(turn.say(status("thinking")).await)?;
+                return Ok(Ending::Reply(vec![Part::text(rest)]));
+            }
+            "status-gate-reply" => {
+                over(turn.say(status("thinking")).await)?;
+                self.gate.notified().await;
+                return Ok(Ending::Reply(vec![Part::text(rest)]));
+            }
+            "gate-reply" => {
+                self.gate.notified().await;
+                return Ok(Ending::Reply(vec![Part::text(rest)]));
             }
             "ask" => return Ok(Ending::InputRequired(vec![Part::text(rest)])),
             "auth" => return Ok(Ending::AuthRequired(vec![Part::text("who are you?")])),
@@ -127,6 +142,10 @@ impl Agent for Obedient {
             self.obey(&turn).await
         })
     }
+
+    fn is_pure(&self) -> bool {
+        self.pure.load(Ordering::SeqCst)
+    }
 }
 
 struct Running<'a>(&'a AtomicU32);
@@ -152,6 +171,13 @@ fn artifact(id: &str, text: &str) -> Say {
         },
         append: false,
         last_chunk: true,
+    }
+}
+
+fn status(text: &str) -> Say {
+    Say::Status {
+        parts: vec![Part::text(text)],
+        metadata: None,
     }
 }
 

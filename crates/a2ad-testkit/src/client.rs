@@ -72,7 +72,20 @@ pub async fn drain(mut events: Box<dyn Events>) -> Result<Vec<Event>, Failure> {
 /// The operations, over some binding.
 pub trait Client: Send + Sync {
     /// SendMessage.
-    fn send(&self, request: SendMessageRequest) -> BoxFuture<'_, Result<Task, Failure>>;
+    fn send_any(
+        &self,
+        request: SendMessageRequest,
+    ) -> BoxFuture<'_, Result<SendMessageResponse, Failure>>;
+    /// SendMessage, where a task is expected.
+    fn send(&self, request: SendMessageRequest) -> BoxFuture<'_, Result<Task, Failure>> {
+        let sent = self.send_any(request);
+        Box::pin(async move {
+            match sent.await? {
+                SendMessageResponse::Task(task) => Ok(task),
+                SendMessageResponse::Message(reply) => panic!("a task was expected: {reply:?}"),
+            }
+        })
+    }
     /// SendStreamingMessage.
     fn stream(
         &self,
@@ -281,14 +294,11 @@ impl Events for JsonRpcEvents {
 }
 
 impl Client for JsonRpc {
-    fn send(&self, request: SendMessageRequest) -> BoxFuture<'_, Result<Task, Failure>> {
-        Box::pin(async move {
-            let result = self.call("SendMessage", &request).await?;
-            match typed(&result) {
-                SendMessageResponse::Task(task) => Ok(task),
-                SendMessageResponse::Message(_) => panic!("a task was expected: {result}"),
-            }
-        })
+    fn send_any(
+        &self,
+        request: SendMessageRequest,
+    ) -> BoxFuture<'_, Result<SendMessageResponse, Failure>> {
+        Box::pin(async move { Ok(typed(&self.call("SendMessage", &request).await?)) })
     }
 
     fn stream(

@@ -163,15 +163,13 @@ fn json(request: &impl serde::Serialize) -> String {
 }
 
 impl Client for HttpJson {
-    fn send(&self, request: SendMessageRequest) -> BoxFuture<'_, Result<Task, Failure>> {
+    fn send_any(
+        &self,
+        request: SendMessageRequest,
+    ) -> BoxFuture<'_, Result<SendMessageResponse, Failure>> {
         Box::pin(async move {
-            let result = self
-                .call(Method::POST, "/message:send", json(&request))
-                .await?;
-            match typed(&result) {
-                SendMessageResponse::Task(task) => Ok(task),
-                SendMessageResponse::Message(_) => panic!("a task was expected: {result}"),
-            }
+            let sent = self.call(Method::POST, "/message:send", json(&request));
+            Ok(typed(&sent.await?))
         })
     }
 

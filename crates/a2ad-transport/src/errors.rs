@@ -268,7 +268,8 @@ impl From<EngineError> for Fault {
             fault = fault.with("taskId", task);
         }
         match error {
-            EngineError::InvalidParams(violations) => fault.violations = violations,
+            EngineError::InvalidParams(violations)
+            | EngineError::ContentTypeNotSupported(violations) => fault.violations = violations,
             EngineError::Internal(_) => {
                 let id = error_id();
                 tracing::error!(error_id = %id, cause = %Causes(&error), "internal error");

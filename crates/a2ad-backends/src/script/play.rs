@@ -80,6 +80,7 @@ impl<'a> Player<'a> {
                 Step::Wait(pause) => self.wait(pause.0).await?,
                 Step::Ask(words) => return Ok(Ending::InputRequired(self.message(words))),
                 Step::Auth(words) => return Ok(Ending::AuthRequired(self.message(words))),
+                Step::Message(reply) => return Ok(Ending::Reply(self.parts(&reply.0))),
                 Step::Complete(words) => return Ok(Ending::Completed(self.message(words))),
                 Step::Fail(words) => return Ok(Ending::Failed(self.message(words))),
                 Step::Reject(words) => return Ok(Ending::Rejected(self.message(words))),

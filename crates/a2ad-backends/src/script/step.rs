@@ -27,6 +27,9 @@ pub(super) enum Step {
     Ask(Words),
     /// Ends the turn because an authorisation is needed.
     Auth(Words),
+    /// Answers with a message instead of a task. If it is not the first answer in the task, or not
+    /// the first step that says something, it is the same as `complete`.
+    Message(Reply),
     /// Ends the task: completed. So does a script that just ends.
     Complete(Words),
     /// Ends the task: failed.
@@ -43,6 +46,7 @@ impl Step {
         match self {
             Self::Ask(_) => Some("ask"),
             Self::Auth(_) => Some("auth"),
+            Self::Message(_) => Some("message"),
             Self::Complete(_) => Some("complete"),
             Self::Fail(_) => Some("fail"),
             Self::Reject(_) => Some("reject"),
@@ -56,6 +60,11 @@ impl Step {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(transparent)]
 pub(super) struct Words(pub(super) Vec<PartStep>);
+
+/// What a message says that has to say something: a text, or a list of parts.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(transparent)]
+pub(super) struct Reply(pub(super) Vec<PartStep>);
 
 /// Pieces of text.
 #[derive(Clone, Debug, PartialEq, Serialize)]

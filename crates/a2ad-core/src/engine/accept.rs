@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
-use a2ad_proto::{ContextId, SendMessageRequest};
+use a2ad_proto::{ContextId, Message, SendMessageRequest};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::content::check_content;
 use super::cursor::{EndsAt, Frames};
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::{Fingerprint, fingerprint};
-use super::read::wrap_task;
+use super::read::{wrap_message, wrap_task};
 use super::run::{Asked, Begin, Ended, Lease, Live, TASKS_BEGUN, Warm, count_end};
 use super::speak::{Silenced, Voice};
 use super::{CONFLICTS_MAX, Caller, Engine, EngineError, Inner, Served};
@@ -24,15 +25,27 @@ struct Accepted {
     watching: Watching,
     /// The entry that holds the message.
     number: Number,
-    /// The task as of that entry, where it is known without reading.
+    /// The task as of that entry, where it is known without reading and a stream opens with it.
     fold: Option<Fold>,
     /// The message had been sent before; this is the task it made then.
     again: bool,
 }
 
+impl Accepted {
+    /// The direct reply to the message, if it made the task and the task has come to that. Who
+    /// continues a task is answered with the task (SEND-15).
+    async fn reply(&self, inner: &Inner) -> Result<Option<(Number, Message)>, EngineError> {
+        if self.number != Number::FIRST {
+            return Ok(None);
+        }
+        inner.direct_reply(self.watching.task).await
+    }
+}
+
 impl Engine {
     /// SendMessage. Blocks until the task has ended or waits for its client, unless the request
-    /// says to return at once. Answers a `SendMessageResponse` as JSON.
+    /// says to return at once. Answers a `SendMessageResponse` as JSON: the task, or the agent's
+    /// direct reply if there is one by then.
     pub async fn send(
         &self,
         caller: &Caller,
@@ -54,12 +67,20 @@ impl Engine {
         let task = inner
             .task_json(accepted.watching.task, history_length)
             .await?;
-        Ok(wrap_task(&task))
+        // Looked for after the task was read, so that no task is shown that a reply has ended.
+        Ok(match accepted.reply(inner).await? {
+            Some((_, reply)) => wrap_message(&reply),
+            None => wrap_task(&task),
+        })
     }
 
     /// SendStreamingMessage. Opens with the task as of the entry that the message made, then
     /// everything after. A message that was sent before is not worked on again: its stream is
     /// replayed, after `after` if the caller has seen part of it.
+    ///
+    /// If the agent has already replied directly when the stream opens, that message is the whole
+    /// stream. A stream that has opened with the task stays one, and so does what is resumed from
+    /// it: who names an entry has seen the task (STREAM-01).
     pub async fn stream(
         &self,
         caller: &Caller,
@@ -81,6 +102,9 @@ impl Engine {
         let fold = match accepted.fold {
             Some(fold) => fold,
             None => {
+                if let Some((number, reply)) = accepted.reply(inner).await? {
+                    return Ok(Frames::reply(inner, accepted.watching, number, &reply));
+                }
                 inner
                     .fold(accepted.watching.task, Some(accepted.number))
                     .await?
@@ -135,6 +159,13 @@ impl Inner {
             message,
             request.metadata.as_ref(),
         );
+        if let Err(refusal) = check_content(&served.policy, &request) {
+            // The agent may have taken more when the message first came.
+            return match self.earlier(caller, mark).await? {
+                Some(accepted) => Ok(accepted),
+                None => Err(refusal),
+            };
+        }
         if message.task_id.is_empty() {
             self.submit(caller, served, request, mark).await
         } else {
@@ -176,7 +207,7 @@ impl Inner {
         message.task_id = head.identity.id.as_str().to_owned();
         message.context_id = head.identity.context_id.as_str().to_owned();
 
-        let number = Number(1);
+        let number = Number::FIRST;
         let lease = Lease {
             turn: TurnRef { task: key, number },
             agent: caller.scope.agent.clone(),
@@ -285,19 +316,21 @@ impl Inner {
             identity: Arc::clone(&draft.head().identity),
             lease,
             started: false,
+            spoke: false,
             text_begun: false,
         };
-        let end = voice.conclude(ended, draft.head());
+        let end = voice.conclude(ended, says, draft.head());
         // Nobody else has seen the turn, so nobody can have silenced it.
         let _spoken: Result<(), Silenced> = voice.speak(&mut draft, says, Some(&end));
         draft.forget_turn(number);
-        let (change, _) = draft.into_change(Terms {
+        let (change, fold) = draft.into_change(Terms {
             snapshot: true,
             ..Terms::default()
         });
+        let replied = fold.is_some_and(|fold| fold.reply().is_some());
         WholeTurn {
             change,
-            as_submitted,
+            as_submitted: as_submitted.filter(|_| !replied),
         }
     }
 
@@ -397,10 +430,8 @@ impl Inner {
         refusal: Refusal,
         mark: Option<Fingerprint>,
     ) -> Result<Accepted, EngineError> {
-        if let Some(mark) = mark
-            && let Some(hit) = self.store.once(&caller.scope, mark.key).await?
-        {
-            return self.sent_before(hit, Some(mark));
+        if let Some(accepted) = self.earlier(caller, mark).await? {
+            return Ok(accepted);
         }
         match refusal {
             Refusal::Ended(state) => Err(EngineError::Unsupported(format!(
@@ -412,6 +443,17 @@ impl Inner {
                 Err(EngineError::Internal(Box::new(refusal)))
             }
         }
+    }
+
+    /// What the message came to if it was sent and taken before.
+    async fn earlier(
+        self: &Arc<Self>,
+        caller: &Caller,
+        mark: Option<Fingerprint>,
+    ) -> Result<Option<Accepted>, EngineError> {
+        let Some(mark) = mark else { return Ok(None) };
+        let hit = self.store.once(&caller.scope, mark.key).await?;
+        hit.map(|hit| self.sent_before(hit, Some(mark))).transpose()
     }
 
     fn sent_before(
@@ -441,7 +483,7 @@ impl Inner {
 /// A turn from its message to its end, in one change.
 struct WholeTurn {
     change: Change,
-    /// The task as of its message, which a stream opens with.
+    /// The task as of its message, which a stream opens with unless it is a direct reply.
     as_submitted: Option<Fold>,
 }
 
@@ -465,11 +507,7 @@ impl Fingerprint {
     }
 }
 
-type Unpacked = (
-    a2ad_proto::Message,
-    Option<a2ad_proto::Metadata>,
-    Vec<String>,
-);
+type Unpacked = (Message, Option<a2ad_proto::Metadata>, Vec<String>);
 
 fn unpack(request: SendMessageRequest) -> Result<Unpacked, EngineError> {
     let message = request

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use a2ad_proto::{SubscribeToTaskRequest, TaskState};
+use a2ad_proto::{Message, SubscribeToTaskRequest, TaskState};
 use bytes::Bytes;
 
 use super::hub::{Tailed, Watching};
-use super::read::{check_next, limit_history, wrap_task};
+use super::read::{check_next, limit_history, wrap_message, wrap_task};
 use super::{Caller, Engine, EngineError, Inner};
 use crate::keys::{Number, TaskKey};
 use crate::task::{Entry, Fold, Shape};
@@ -135,6 +135,30 @@ impl Frames {
             opening: Some(opening),
             ended: state.is_terminal(),
             ..Self::after(inner, watching, fold.version, ends_at)
+        }
+    }
+
+    /// A direct reply, which is all there is to say (STREAM-01).
+    pub(super) fn reply(
+        inner: &Arc<Inner>,
+        watching: Watching,
+        number: Number,
+        reply: &Message,
+    ) -> Self {
+        let opening = Frame {
+            number,
+            shape: Shape {
+                visible: true,
+                delta: false,
+                extension: !reply.extensions.is_empty(),
+                state: Some(TaskState::Completed),
+            },
+            bytes: wrap_message(reply),
+        };
+        Self {
+            opening: Some(opening),
+            ended: true,
+            ..Self::after(inner, watching, number, EndsAt::Terminal)
         }
     }
 

@@ -25,6 +25,10 @@ pub enum EngineError {
     /// The request is wrong; the violations say where.
     #[error("Invalid parameters: {0}")]
     InvalidParams(Violations),
+    /// The agent does not take such content, or cannot answer with any that the client takes; the
+    /// violations say where. Nothing was begun.
+    #[error("Content type not supported: {0}")]
+    ContentTypeNotSupported(Violations),
     /// Push notifications are off.
     #[error("Push notifications are not supported by this agent")]
     PushNotSupported,
@@ -48,6 +52,7 @@ impl EngineError {
             Self::NotCancelable { .. } => ErrorKind::TaskNotCancelable,
             Self::Unsupported(_) => ErrorKind::UnsupportedOperation,
             Self::InvalidParams(_) => ErrorKind::InvalidParams,
+            Self::ContentTypeNotSupported(_) => ErrorKind::ContentTypeNotSupported,
             Self::PushNotSupported => ErrorKind::PushNotificationNotSupported,
             Self::Exhausted(_) => ErrorKind::ResourceExhausted,
             Self::Unavailable(_) => ErrorKind::Unavailable,
@@ -62,6 +67,7 @@ impl EngineError {
             Self::TaskNotFound { id } | Self::NotCancelable { id } => Some(id),
             Self::Unsupported(_)
             | Self::InvalidParams(_)
+            | Self::ContentTypeNotSupported(_)
             | Self::PushNotSupported
             | Self::Exhausted(_)
             | Self::Unavailable(_)

@@ -7,6 +7,7 @@
 mod accept;
 mod cache;
 mod cancel;
+mod content;
 mod cursor;
 mod dispatch;
 mod draft;

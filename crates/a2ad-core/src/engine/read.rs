@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use a2ad_proto::{GetTaskRequest, Task};
+use a2ad_proto::{GetTaskRequest, Message, Task, TaskState};
 use bytes::Bytes;
 
 use super::hub::Watching;
@@ -111,6 +111,26 @@ impl Inner {
         Ok(a2ad_proto::to_json(&fold.task).into())
     }
 
+    /// The direct reply that the task came to, if it did, and the number of the entry that says it.
+    pub(super) async fn direct_reply(
+        &self,
+        task: TaskKey,
+    ) -> Result<Option<(Number, Message)>, EngineError> {
+        let head = self.head(task).await?;
+        let Some(head) = head.filter(|head| head.state == TaskState::Completed) else {
+            return Ok(None);
+        };
+        // Few tasks are replies, and those that are not say so without being read.
+        if let Some(snapshot) = self.snapshot(task).await?
+            && snapshot.version == head.version
+            && !snapshot.may_be_reply()
+        {
+            return Ok(None);
+        }
+        let fold = self.fold(task, None).await?;
+        Ok(fold.reply().map(|reply| (fold.version, reply.clone())))
+    }
+
     /// Waits until the watched task's head is as wanted, or the engine is over.
     pub(super) async fn wait_until(
         &self,
@@ -150,6 +170,12 @@ pub(super) fn check_next(last: Number, entry: &Entry) -> Result<(), EngineError>
 /// A task's JSON as the `task` member of a response or frame.
 pub(super) fn wrap_task(task: &[u8]) -> Bytes {
     [&b"{\"task\":"[..], task, b"}"].concat().into()
+}
+
+/// A message as the `message` member of a response or frame.
+pub(super) fn wrap_message(message: &Message) -> Bytes {
+    let message = a2ad_proto::to_json(message);
+    [&b"{\"message\":"[..], &message, b"}"].concat().into()
 }
 
 /// HIST-02, HIST-03: the latest so many messages, none at all for 0.

@@ -258,6 +258,7 @@ async fn run_turn(inner: &Arc<Inner>, lease: Lease, begin: Begin) -> Result<(), 
             identity: Arc::clone(&head.identity),
             lease,
             started: false,
+            spoke: false,
             text_begun: false,
         },
         stop: live.stop.clone(),
@@ -448,7 +449,7 @@ impl Runner {
 
     /// Commits what was said, and the end if it has come. Says whether the lease still holds.
     async fn write(&mut self, says: Vec<Say>, ended: Option<Ended>) -> Result<bool, EngineError> {
-        let ended = ended.map(|ended| self.voice.conclude(ended, &self.head));
+        let ended = ended.map(|ended| self.voice.conclude(ended, &says, &self.head));
         loop {
             let Some((change, fold)) = self.draft(&says, ended.as_ref()) else {
                 return Ok(false);
@@ -466,6 +467,7 @@ impl Runner {
                     }
                     count_end(&head);
                     self.voice.started = true;
+                    self.voice.spoke |= !says.is_empty();
                     self.voice.text_begun |= says.iter().any(|say| matches!(say, Say::Text(_)));
                     // Output that had to be refused ends the turn without the agent's word.
                     let holds = head.turn(self.voice.lease.turn.number).is_some();

@@ -20,6 +20,8 @@ pub(super) struct Voice {
     pub(super) identity: Arc<Identity>,
     /// The attempt's start is in the journal.
     pub(super) started: bool,
+    /// The attempt has said something, whatever it was.
+    pub(super) spoke: bool,
     /// The turn's text artifact exists in this attempt.
     pub(super) text_begun: bool,
 }
@@ -121,8 +123,8 @@ impl Voice {
         outputs
     }
 
-    /// The command that ends the turn.
-    pub(super) fn conclude(&self, ended: Ended, head: &Head) -> Command {
+    /// The command that ends the turn, after `says` and what was said before.
+    pub(super) fn conclude(&self, ended: Ended, says: &[Say], head: &Head) -> Command {
         let turn = self.lease.turn.number;
         let attempt = self.lease.attempt;
         let finish = |outcome| Command::Finish {
@@ -133,6 +135,13 @@ impl Voice {
         match ended {
             Ended::Returned(Ok(ending)) => finish(match ending {
                 Ending::Completed(parts) => Outcome::Completed(self.message(parts)),
+                Ending::Reply(parts) => {
+                    let first_word = !self.spoke && says.is_empty();
+                    match self.message(parts) {
+                        Some(reply) if first_word => Outcome::Replied(reply),
+                        said => Outcome::Completed(said),
+                    }
+                }
                 Ending::InputRequired(parts) => Outcome::InputRequired(self.message(parts)),
                 Ending::AuthRequired(parts) => Outcome::AuthRequired(self.message(parts)),
                 Ending::Rejected(parts) => Outcome::Rejected(self.message(parts)),

@@ -122,6 +122,8 @@ pub enum Output {
 pub enum Outcome {
     /// The work is done.
     Completed(Option<Message>),
+    /// The work is done, and this message is all there is to it.
+    Replied(Message),
     /// The agent asks the client something.
     InputRequired(Option<Message>),
     /// The agent needs an authorisation.
@@ -138,6 +140,7 @@ impl Outcome {
     fn into_status(self) -> (TaskState, Option<Message>) {
         match self {
             Self::Completed(said) => (TaskState::Completed, said),
+            Self::Replied(said) => (TaskState::Completed, Some(said)),
             Self::InputRequired(said) => (TaskState::InputRequired, said),
             Self::AuthRequired(said) => (TaskState::AuthRequired, said),
             Self::Rejected(said) => (TaskState::Rejected, said),
@@ -375,6 +378,7 @@ fn finish(
     now: Timestamp,
 ) -> Decision {
     let mut decision = Decision::by(turn, attempt);
+    let replies = matches!(outcome, Outcome::Replied(_));
     let (state, said) = outcome.into_status();
     let more_to_do = head.turns.len() > 1;
     let goes_on = state == TaskState::Completed || state.is_interrupted();
@@ -389,6 +393,12 @@ fn finish(
         state
     };
     if state.is_terminal() {
+        // A client that has written to the task, or seen output of it, is answered with the task
+        // (SEND-15).
+        let bare = turn == Number::FIRST && head.artifacts.is_empty();
+        if replies && state == TaskState::Completed && bare {
+            decision.hide(Hidden::Replied { turn });
+        }
         decision.end(head, state, said, now);
     } else {
         decision.status(head, state, said, None, now);

@@ -64,6 +64,12 @@ pub enum Hidden {
         /// The turn.
         turn: Number,
     },
+    /// The status that follows is the agent's direct reply: whoever made the task is answered
+    /// with its message alone.
+    Replied {
+        /// The turn that it ends.
+        turn: Number,
+    },
     /// The client asked to cancel.
     CancelRequested {
         /// The cancel request's metadata.

@@ -1,6 +1,8 @@
 //! From a journal to the task that clients see.
 
-use a2ad_proto::{Artifact, Role, Task, TaskArtifactUpdateEvent, TaskStatusUpdateEvent};
+use a2ad_proto::{
+    Artifact, Message, Role, Task, TaskArtifactUpdateEvent, TaskState, TaskStatusUpdateEvent,
+};
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
@@ -17,11 +19,15 @@ pub struct Fold {
     marks: Marks,
 }
 
-/// Where the running attempt began, so that a later attempt can take back what it said.
+/// What the journal says beside the task itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Marks {
+    /// Where the running attempt began, so that a later attempt can take back what it said.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     attempt: Option<AttemptMark>,
+    /// The status message is a direct reply.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    replied: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -50,6 +56,7 @@ pub fn apply(fold: &mut Fold, record: &Record) {
             fold.task.history.push(message.clone());
         }
         Record::Hidden(Hidden::Attempt { turn, attempt }) => begin_attempt(fold, *turn, *attempt),
+        Record::Hidden(Hidden::Replied { .. }) => fold.marks.replied = true,
         Record::Hidden(
             Hidden::Request { .. }
             | Hidden::AttemptEnded { .. }
@@ -145,6 +152,14 @@ pub struct CorruptSnapshot {
 }
 
 impl Fold {
+    /// The agent's direct reply, if that is what the task came to.
+    #[must_use]
+    pub fn reply(&self) -> Option<&Message> {
+        let ended = self.task.status.state == TaskState::Completed;
+        let said = self.task.status.message.as_ref();
+        said.filter(|_| self.marks.replied && ended)
+    }
+
     /// Freezes the fold.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
@@ -182,6 +197,13 @@ impl Fold {
 }
 
 impl Snapshot {
+    /// Whether the task may have come to a direct reply: a look at the marks alone. Marks that
+    /// cannot be read rule nothing out.
+    #[must_use]
+    pub fn may_be_reply(&self) -> bool {
+        serde_json::from_slice(&self.marks).map_or(true, |marks: Marks| marks.replied)
+    }
+
     /// The whole task as 1.0 ProtoJSON.
     #[must_use]
     pub fn task_json(&self) -> Bytes {

@@ -157,6 +157,7 @@ impl Head {
                 | Hidden::Request { .. }
                 | Hidden::Attempt { .. }
                 | Hidden::AttemptEnded { .. }
+                | Hidden::Replied { .. }
                 | Hidden::TurnDropped { .. },
             ) => {}
         }

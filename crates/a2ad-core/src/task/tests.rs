@@ -35,6 +35,9 @@ enum Event {
     ClockBack,
 }
 
+/// The number of [`Outcome::Replied`] in [`Event::Finish`].
+const REPLY: u8 = 5;
+
 fn event() -> impl Strategy<Value = Event> {
     prop_oneof![
         2 => any::<bool>().prop_map(|leased| Event::Continue { leased }),
@@ -42,7 +45,7 @@ fn event() -> impl Strategy<Value = Event> {
         4 => Just(Event::Start),
         3 => (0u8..4).prop_map(Event::Say),
         4 => (0u8..3, any::<bool>()).prop_map(|(id, append)| Event::Chunk { id, append }),
-        3 => (0u8..6).prop_map(Event::Finish),
+        3 => (0u8..7).prop_map(Event::Finish),
         2 => any::<(bool, bool)>().prop_map(|(retry, released)| Event::Break { retry, released }),
         2 => (0u8..3).prop_map(Event::Zombie),
         1 => Just(Event::Cancel),
@@ -237,12 +240,13 @@ impl Life {
             Event::Finish(how) => {
                 if let Some((turn, attempt)) = speaks {
                     let said = Some(message(Role::Agent, "end"));
-                    let outcome = match how {
+                    let outcome = match *how {
                         0 => Outcome::Completed(said),
                         1 => Outcome::InputRequired(said),
                         2 => Outcome::AuthRequired(said),
                         3 => Outcome::Rejected(said),
                         4 => Outcome::Failed(said),
+                        REPLY => Outcome::Replied(message(Role::Agent, "end")),
                         _ => Outcome::Canceled(said),
                     };
                     self.give(
@@ -430,6 +434,30 @@ proptest! {
     }
 
     #[test]
+    fn send_15_only_the_only_word_to_the_only_message_is_a_direct_reply((leased, events) in lives()) {
+        let mut life = Life::begin(leased);
+        for event in &events {
+            life.live(event);
+        }
+        let records: Vec<Record> = life.entries.iter().map(|entry| entry.record().unwrap()).collect();
+        let marked: Vec<usize> = (0..records.len())
+            .filter(|at| matches!(records[*at], Record::Hidden(Hidden::Replied { .. })))
+            .collect();
+        prop_assert_eq!(marked.is_empty(), life.fold.reply().is_none());
+        prop_assert_eq!(life.fold.snapshot().may_be_reply(), life.fold.reply().is_some());
+        let thawed = Fold::thaw(&life.fold.snapshot()).unwrap();
+        prop_assert_eq!(thawed.reply(), life.fold.reply());
+        if let Some(reply) = life.fold.reply() {
+            prop_assert_eq!(marked, [records.len() - 2], "the mark stands before the end");
+            prop_assert_eq!(life.head.state, TaskState::Completed);
+            prop_assert_eq!(Some(reply), life.fold.task.status.message.as_ref());
+            prop_assert!(life.fold.task.artifacts.is_empty());
+            let asked = life.fold.task.history.iter().filter(|said| said.role == Role::User);
+            prop_assert_eq!(asked.count(), 1);
+        }
+    }
+
+    #[test]
     fn a_turn_dies_after_its_last_try_and_hand_backs_do_not_count(hand_backs in 0u32..5) {
         let mut life = Life::begin(false);
         for _ in 0..hand_backs {
@@ -468,6 +496,63 @@ fn a_failure_ends_the_messages_in_line() {
     life.live(&Event::Finish(4));
     assert_eq!(life.head.state, TaskState::Failed);
     assert!(life.head.turns.is_empty());
+}
+
+#[test]
+fn send_15_a_direct_reply_is_one_only_where_no_task_was_shown() {
+    let begun = || {
+        let mut life = Life::begin(true);
+        life.live(&Event::Start);
+        life
+    };
+    let replied = |mut life: Life| {
+        life.live(&Event::Finish(REPLY));
+        life.fold.reply().is_some()
+    };
+    assert!(replied(begun()));
+
+    let mut wrote = begun();
+    wrote.live(&Event::Chunk {
+        id: 0,
+        append: false,
+    });
+    assert!(!replied(wrote), "there is an artifact");
+
+    let mut later = begun();
+    later.live(&Event::Finish(1));
+    later.live(&Event::Continue { leased: true });
+    later.live(&Event::Start);
+    assert!(!replied(later), "it is the second turn");
+
+    let mut canceled = begun();
+    canceled.live(&Event::Cancel);
+    assert!(!replied(canceled), "the task is canceled");
+
+    let mut in_line = begun();
+    in_line.live(&Event::Continue { leased: true });
+    in_line.live(&Event::Finish(REPLY));
+    assert_eq!(in_line.head.state, TaskState::Working);
+    assert!(in_line.fold.reply().is_none(), "the task goes on");
+}
+
+#[test]
+fn a_direct_reply_is_stored_as_agreed_and_older_snapshots_are_read() {
+    let record = Record::Hidden(Hidden::Replied { turn: Number(1) });
+    let entry = Entry::encode(Number(4), &record);
+    assert_eq!(&entry.bytes[..], br#"{"replied":{"turn":1}}"#);
+    assert!(!entry.shape.visible);
+
+    let mut life = Life::begin(true);
+    life.live(&Event::Start);
+    life.live(&Event::Finish(0));
+    let marks = br#"{"attempt":{"turn":1,"attempt":1,"history_from":1,"said_status":true}}"#;
+    let frozen = life.fold.snapshot();
+    assert_eq!(
+        &frozen.marks[..],
+        marks,
+        "written as before there were replies"
+    );
+    assert_eq!(Fold::thaw(&frozen).unwrap().reply(), None);
 }
 
 #[test]

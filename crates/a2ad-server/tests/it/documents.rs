@@ -93,6 +93,8 @@ fn the_schema_refuses_what_is_refused() {
         "agents: [{id: a, script: {otherwise: [complete]}}]",
         "agents: [{id: a, script: {otherwise: [{status: a, complete: b}]}}]",
         "agents: [{id: a, script: {otherwise: [wait: soon]}}]",
+        "agents: [{id: a, script: {otherwise: [message: ]}}]",
+        "agents: [{id: a, script: {otherwise: [message: []]}}]",
         "agents: [{id: a, script: {otherwise: [hold: false]}}]",
         "agents: [{id: a, script: {otherwise: [text: {every: 1s}]}}]",
         "agents: [{id: a, script: {otherwise: [artifact: {id: a}]}}]",

@@ -394,6 +394,7 @@ impl<'a> Checker<'a> {
                     Hidden::AttemptEnded { .. }
                     | Hidden::Message(_)
                     | Hidden::Request { .. }
+                    | Hidden::Replied { .. }
                     | Hidden::TurnDropped { .. }
                     | Hidden::CancelRequested { .. },
                 )

@@ -1,5 +1,7 @@
 //! The engine on a real store, with a clock that moves only when told, and crashes.
 
+mod modes;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,7 +13,10 @@ use a2ad_core::clock::manual::{ManualClock, Seeded};
 use a2ad_core::engine::{AgentSpec, Caller, Engine, EngineError, EngineOptions, Hub, Retention};
 use a2ad_core::keys::{Owner, Scope};
 use a2ad_core::store::Store as _;
-use a2ad_proto::{GetTaskRequest, Part, SendMessageRequest, Task, TaskState};
+use a2ad_proto::{
+    GetTaskRequest, ListTasksRequest, Part, SendMessageRequest, SendMessageResponse, Task,
+    TaskState,
+};
 use a2ad_store::{SqliteOptions, SqliteStore};
 use a2ad_testkit::agents::{Obedient, obedient};
 use a2ad_testkit::client::{at_once, text};
@@ -104,10 +109,16 @@ impl Life {
         self.runtime.as_ref().unwrap().block_on(work)
     }
 
-    fn send(&self, request: SendMessageRequest) -> Task {
+    fn send_any(&self, request: SendMessageRequest) -> SendMessageResponse {
         let answer = self.run(self.engine.send(&caller(), request)).unwrap();
-        let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
-        serde_json::from_str(&answer["task"].to_string()).unwrap()
+        serde_json::from_slice(&answer).unwrap()
+    }
+
+    fn send(&self, request: SendMessageRequest) -> Task {
+        match self.send_any(request) {
+            SendMessageResponse::Task(task) => task,
+            SendMessageResponse::Message(reply) => panic!("a task was expected: {reply:?}"),
+        }
     }
 
     fn get(&self, id: &str) -> Result<Task, EngineError> {
@@ -117,6 +128,17 @@ impl Life {
         };
         let answer = self.run(self.engine.get(&caller(), request))?;
         Ok(serde_json::from_slice(&answer).unwrap())
+    }
+
+    /// How many tasks are kept: in this state, or in all if it is unspecified.
+    fn count(&self, state: TaskState) -> u64 {
+        let request = ListTasksRequest {
+            status: state,
+            ..ListTasksRequest::default()
+        };
+        let answer = self.run(self.engine.list(&caller(), request)).unwrap();
+        let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
+        answer["totalSize"].as_u64().unwrap()
     }
 
     /// Looks until what is wanted is seen.
@@ -150,6 +172,13 @@ impl Life {
 /// Lets the engine do what it must not do, before looking that it did not.
 fn give_it_a_chance() {
     std::thread::sleep(Duration::from_millis(50));
+}
+
+fn unique(mut request: SendMessageRequest) -> SendMessageRequest {
+    if let Some(message) = &mut request.message {
+        "0198a5b2-7c1e-7f3a-9d2e-3b1f5c7a9e10".clone_into(&mut message.message_id);
+    }
+    request
 }
 
 fn said(task: &Task) -> String {
@@ -274,6 +303,46 @@ fn after_a_crash_the_turn_runs_again() {
 }
 
 #[test]
+fn a_direct_reply_is_the_same_after_a_crash() {
+    for pure in [false, true] {
+        let world = World::new(AgentPolicy::default());
+        world.agent.pure.store(pure, Ordering::SeqCst);
+        let life = world.live();
+        let request = unique(text("reply hi"));
+        let first = life.send_any(request.clone());
+        assert!(
+            matches!(first, SendMessageResponse::Message(_)),
+            "{first:?}"
+        );
+        life.crash();
+        let life = world.live();
+        assert_eq!(life.send_any(request), first);
+        // A pure agent may be asked again in vain, before the message is known for a repeat.
+        assert!(pure || world.begun() == 1);
+    }
+}
+
+#[test]
+fn a_turn_that_a_crash_cut_off_can_still_reply_directly() {
+    let world = World::new(AgentPolicy::default());
+    let life = world.live();
+    let request = unique(at_once(text("gate-reply hi")));
+    let task = life.send(request.clone());
+    life.until_state(&task.id, TaskState::Working);
+    life.crash();
+    let life = world.live();
+    let done = life.until(|| {
+        world.agent.open_gate();
+        let task = life.get(&task.id).unwrap();
+        task.status.state.is_terminal().then_some(task)
+    });
+    let reply = done.status.message.unwrap();
+    assert_eq!(reply.parts, [Part::text("hi")]);
+    assert_eq!(life.send_any(request), SendMessageResponse::Message(reply));
+    assert_eq!(world.begun(), 2);
+}
+
+#[test]
 fn a_task_that_kills_its_process_dies_after_its_last_try() {
     let world = World::new(AgentPolicy {
         backoff: Duration::ZERO,
@@ -361,16 +430,7 @@ fn send_18_a_caller_that_goes_away_leaves_its_task_running() {
         let answered = life.run(async { futures_util::poll!(&mut sent) });
         assert!(answered.is_pending());
     }
-    let list = || {
-        let request = a2ad_proto::ListTasksRequest {
-            status: TaskState::Completed,
-            ..a2ad_proto::ListTasksRequest::default()
-        };
-        let answer = life.run(life.engine.list(&caller, request)).unwrap();
-        let answer: serde_json::Value = serde_json::from_slice(&answer).unwrap();
-        answer["totalSize"].as_u64().unwrap()
-    };
-    life.until(|| (list() == 20).then_some(()));
+    life.until(|| (life.count(TaskState::Completed) == 20).then_some(()));
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod listing;
 mod messages;
 mod negotiation;
 mod parity;
+mod replies;
 mod restarts;
 mod streams;
 mod wire;

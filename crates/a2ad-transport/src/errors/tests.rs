@@ -59,6 +59,10 @@ fn engine_errors() -> Vec<EngineError> {
             field: "message.parts".to_owned(),
             description: "must not be empty".to_owned(),
         }])),
+        EngineError::ContentTypeNotSupported(Violations::one(
+            "message.parts[1].mediaType",
+            "This agent does not take image/png, but text/plain",
+        )),
         EngineError::PushNotSupported,
         EngineError::Exhausted("turns"),
         EngineError::Unavailable(None),

@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess};
 
-use super::super::step::{ArtifactStep, Deltas, Hold, PartStep, Pieces, Step, Words};
+use super::super::step::{ArtifactStep, Deltas, Hold, PartStep, Pieces, Reply, Step, Words};
 use super::{OneOrMore, Script, too_many};
 use crate::units;
 
@@ -79,6 +79,7 @@ enum StepKey {
     Wait,
     Ask,
     Auth,
+    Message,
     Complete,
     Fail,
     Reject,
@@ -106,6 +107,7 @@ impl<'de> Deserialize<'de> for Step {
                     StepKey::Wait => Step::Wait(map.next_value()?),
                     StepKey::Ask => Step::Ask(map.next_value()?),
                     StepKey::Auth => Step::Auth(map.next_value()?),
+                    StepKey::Message => Step::Message(map.next_value()?),
                     StepKey::Complete => Step::Complete(map.next_value()?),
                     StepKey::Fail => Step::Fail(map.next_value()?),
                     StepKey::Reject => Step::Reject(map.next_value()?),
@@ -185,6 +187,32 @@ impl JsonSchema for Words {
         json_schema!({
             "description": "A text, a list of parts, or nothing.",
             "anyOf": [{"type": ["string", "null"]}, {"type": "array", "items": part}],
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Reply {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Words(parts) = Words::deserialize(deserializer)?;
+        if parts.is_empty() {
+            return Err(de::Error::custom(
+                "a message has to say something; `complete:` ends without a word",
+            ));
+        }
+        Ok(Self(parts))
+    }
+}
+
+impl JsonSchema for Reply {
+    fn schema_name() -> Cow<'static, str> {
+        "Reply".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let part = generator.subschema_for::<PartStep>();
+        json_schema!({
+            "description": "A text, or a list of parts.",
+            "anyOf": [{"type": "string"}, {"type": "array", "items": part, "minItems": 1}],
         })
     }
 }

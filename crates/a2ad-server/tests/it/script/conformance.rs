@@ -87,6 +87,27 @@ async fn the_contents_are_those_that_are_looked_for() {
 }
 
 #[tokio::test]
+async fn a_message_response_is_a_bare_message() {
+    let server = server().await;
+    for message in both("tck-message-response") {
+        let answer = server.answer(message).await;
+        assert_eq!(answer.as_object().unwrap().len(), 1, "{answer}");
+        let reply = &answer["message"];
+        assert_eq!(reply["role"], "ROLE_AGENT");
+        assert_eq!(reply["parts"], json!([{"text": "Direct message response"}]));
+        assert!(reply["contextId"].is_string(), "{reply}");
+    }
+    for message in both("tck-message-response") {
+        let events = server.stream(message).await;
+        assert_eq!(events.len(), 1, "{events:?}");
+        assert_eq!(
+            events[0]["message"]["parts"],
+            json!([{"text": "Direct message response"}])
+        );
+    }
+}
+
+#[tokio::test]
 async fn the_streams_have_the_events_that_are_looked_for() {
     let server = server().await;
     let kinds = |events: &[Value]| -> Vec<String> {

@@ -26,8 +26,20 @@ fn each_mistake_is_named_with_its_line() {
             "a.yaml:5: agents[0].script.otherwise[0]: unknown key `compleet`; did you mean `complete`?",
         ),
         (
-            "otherwise:\n  - message: Hi",
-            "a.yaml:5: agents[0].script.otherwise[0]: unknown key `message`; known here: status, text, artifact, wait, ask, auth, complete, fail, reject, hold",
+            "otherwise:\n  - answer: Hi",
+            "a.yaml:5: agents[0].script.otherwise[0]: unknown key `answer`; known here: status, text, artifact, wait, ask, auth, message, complete, fail, reject, hold",
+        ),
+        (
+            "otherwise:\n  - message: Hi\n  - complete:",
+            "a.yaml:6: agents[0].script.otherwise[1]: nothing can come after `message`, which ends the turn",
+        ),
+        (
+            "otherwise:\n  - message:",
+            "a.yaml:5: agents[0].script.otherwise[0].message: a message has to say something; `complete:` ends without a word",
+        ),
+        (
+            "otherwise:\n  - message: []",
+            "a.yaml:5: agents[0].script.otherwise[0].message: a message has to say something; `complete:` ends without a word",
         ),
         (
             "otherwise:\n\n  - text: a\n    every: 1s",

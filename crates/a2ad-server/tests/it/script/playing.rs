@@ -48,6 +48,51 @@ rules:
 }
 
 #[tokio::test]
+async fn a_message_answers_instead_of_a_task() {
+    let server = Scripted::script(
+        "
+rules:
+  - {when: {text: busy}, steps: [status: Busy, message: Done]}
+  - {when: {text: slow}, steps: [wait: 30ms, message: Done]}
+  - {when: {text: ask}, steps: [ask: What?]}
+otherwise:
+  - message: ['You said {text}', data: {words: 1}]
+",
+    )
+    .await;
+    let kinds = |events: &[Value]| -> Vec<String> {
+        let kind = |event: &Value| event.as_object().unwrap().keys().next().unwrap().clone();
+        events.iter().map(kind).collect()
+    };
+    let answer = server.answer(text("hi")).await;
+    let parts = json!([{"text": "You said hi"}, {"data": {"words": 1}}]);
+    assert_eq!(answer["message"]["parts"], parts);
+    let task = server
+        .get(&json!({"id": answer["message"]["taskId"]}))
+        .await;
+    assert_eq!(state(&task), "COMPLETED");
+    assert_eq!(task["status"]["message"], answer["message"]);
+    assert_eq!(kinds(&server.stream(text("hi")).await), ["message"]);
+
+    // What takes a while is a task to a stream, and so is what may have to wait in line.
+    let slow = server.answer(text("slow")).await;
+    assert_eq!(slow["message"]["parts"], json!([{"text": "Done"}]));
+    let as_task = ["task", "statusUpdate", "statusUpdate"];
+    assert_eq!(kinds(&server.stream(text("slow")).await), as_task);
+    let within = text("hi").within("talk");
+    assert_eq!(kinds(&server.stream(within).await), as_task);
+
+    let busy = server.send(text("busy")).await;
+    assert_eq!((state(&busy), said(&busy)), ("COMPLETED", "Done"));
+    let asked = server.send(text("ask")).await;
+    let later = server.send(text("that").to(&asked)).await;
+    assert_eq!(
+        (state(&later), said(&later)),
+        ("COMPLETED", "You said that")
+    );
+}
+
+#[tokio::test]
 async fn a_stream_shows_the_steps_in_order() {
     let server = Scripted::script(
         "

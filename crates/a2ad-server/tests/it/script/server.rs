@@ -41,10 +41,14 @@ impl Scripted {
         self.handle = serve(&self.yaml, &self.folder).await;
     }
 
+    /// Sends a message and gives the whole answer.
+    pub(super) async fn answer(&self, message: Message) -> Value {
+        self.rpc("SendMessage", json!({"message": message.0})).await
+    }
+
     /// Sends a message and gives the task once it is settled.
     pub(super) async fn send(&self, message: Message) -> Value {
-        let params = json!({"message": message.0});
-        self.rpc("SendMessage", params).await["task"].clone()
+        self.answer(message).await["task"].clone()
     }
 
     /// Sends a message and gives the task as it is then.
@@ -154,6 +158,12 @@ pub(super) fn parts(parts: Value) -> Message {
 }
 
 impl Message {
+    /// In a conversation.
+    pub(super) fn within(mut self, context_id: &str) -> Self {
+        self.0["contextId"] = context_id.into();
+        self
+    }
+
     pub(super) fn id(mut self, id: &str) -> Self {
         self.0["messageId"] = id.into();
         self
