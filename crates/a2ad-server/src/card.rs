@@ -3,6 +3,7 @@
 use std::fs;
 
 use a2ad_core::agent::AgentPolicy;
+use a2ad_core::modes::Modes;
 use a2ad_proto::{AgentCapabilities, AgentCard, AgentExtension, AgentSkill};
 use a2ad_transport::REPLAY;
 
@@ -100,7 +101,12 @@ pub(crate) fn card(agent: &AgentConfig) -> Result<AgentCard, StartError> {
 /// Tells the engine which media types the card speaks of: those of the card for skills that name none, and those
 /// of the skills (SEND-08, SEND-09).
 pub(crate) fn apply_modes(card: &AgentCard, policy: &mut AgentPolicy) {
-    let _ = (card, policy);
+    let all = |default: &[String], of_skill: fn(&AgentSkill) -> &Vec<String>| -> Modes {
+        let of_skills = card.skills.iter().flat_map(of_skill);
+        default.iter().chain(of_skills).cloned().collect()
+    };
+    policy.input_modes = all(&card.default_input_modes, |skill| &skill.input_modes);
+    policy.output_modes = all(&card.default_output_modes, |skill| &skill.output_modes);
 }
 
 fn written(agent: &AgentConfig) -> Result<AgentCard, StartError> {

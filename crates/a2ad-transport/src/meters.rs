@@ -72,6 +72,9 @@ struct OfBinding {
 impl Meters {
     /// Asks the installed recorder for the handles.
     pub(crate) fn new() -> Self {
+        // There from the start, also where nobody has come yet.
+        gauge!(OPEN_CONNECTIONS).increment(0.0);
+        gauge!(OPEN_STREAMS).increment(0.0);
         Self(Binding::ALL.map(|binding| {
             let of_method = |method: Method| {
                 let method = method.name();

@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::configured::{Configured, saying};
+use crate::configured::{Configured, answered, saying};
 
 const METHODS: [(&str, &str); 11] = [
     (
@@ -183,4 +183,95 @@ async fn ops_02_what_is_switched_off_is_refused_as_the_card_says() {
         told["result"]["task"]["status"]["state"],
         "TASK_STATE_COMPLETED"
     );
+}
+
+const PICKY: &str = "
+agents:
+  - id: picky
+    script:
+      otherwise: [complete: Taken]
+    card:
+      default_input_modes: [text/plain]
+      default_output_modes: [text/plain]
+      skills:
+        - {id: see, inputModes: [image/*], outputModes: [image/png]}
+";
+
+/// SEND-09: of the card or of a skill; before anything is stored.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn send_09_only_the_media_types_of_the_card_and_its_skills_are_taken() {
+    let server = Configured::start(PICKY).await;
+    for (part, taken) in [
+        (json!({"text": "x"}), true),
+        (
+            json!({"text": "x", "mediaType": "Text/Plain; charset=utf-8"}),
+            true,
+        ),
+        (json!({"raw": "AA==", "mediaType": "image/webp"}), true),
+        (
+            json!({"url": "https://x.test/a.png", "mediaType": "image/png"}),
+            true,
+        ),
+        (json!({"text": "x", "mediaType": "text/html"}), false),
+        (json!({"data": {"a": 1}}), false),
+        (json!({"raw": "AA=="}), false),
+        (json!({"url": "https://x.test/a"}), false),
+    ] {
+        let mut params = saying("x");
+        params["message"]["parts"] = json!([{"text": "first"}, part]);
+        for (method, path) in [
+            ("SendMessage", "/message:send"),
+            ("SendStreamingMessage", "/message:stream"),
+        ] {
+            let told = server.rpc_with("/", &[], method, &params).await;
+            let body = params.to_string();
+            let rest = server.call(Method::POST, path, &[], body).await;
+            if taken {
+                assert_eq!(rest.status, 200, "{part}");
+                assert!(
+                    !String::from_utf8_lossy(&told.body).contains("error"),
+                    "{part}"
+                );
+                continue;
+            }
+            let (told, rest) = (told.json(), rest.json());
+            assert_eq!(told["error"]["code"], -32005, "{part}");
+            let blamed = &told["error"]["data"][1]["fieldViolations"][0];
+            assert_eq!(blamed["field"], "message.parts[1].mediaType", "{told}");
+            assert_eq!(rest["error"]["details"], told["error"]["data"]);
+        }
+    }
+    let listed = server.rpc("/", "ListTasks", &json!({})).await;
+    assert_eq!(
+        listed["result"]["totalSize"], 16,
+        "nothing of what was refused"
+    );
+}
+
+/// SEND-08: nothing acceptable is an error before work starts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn send_08_a_client_that_takes_nothing_of_ours_is_told_before_work_starts() {
+    let server = Configured::start(PICKY).await;
+    for (modes, met) in [
+        (json!([]), true),
+        (json!(["text/plain"]), true),
+        (json!(["application/pdf", "IMAGE/PNG"]), true),
+        (json!(["image/*"]), true),
+        (json!(["text"]), true),
+        (json!(["application/pdf"]), false),
+        (json!(["image/webp", "text/html"]), false),
+    ] {
+        let mut params = saying("x");
+        params["configuration"] = json!({"acceptedOutputModes": modes});
+        let told = server.rpc("/", "SendMessage", &params).await;
+        if met {
+            assert_eq!(answered(&told), "Taken", "{modes}");
+        } else {
+            assert_eq!(told["error"]["code"], -32005, "{modes}");
+            let blamed = &told["error"]["data"][1]["fieldViolations"][0]["field"];
+            assert_eq!(blamed, "configuration.acceptedOutputModes");
+        }
+    }
+    let listed = server.rpc("/", "ListTasks", &json!({})).await;
+    assert_eq!(listed["result"]["totalSize"], 5);
 }
