@@ -131,6 +131,7 @@ async fn serve(yaml: &str, folder: &TempDir) -> Handle {
     let mut config = Source::yaml("test.yaml", yaml).read(&|_| None).unwrap();
     config.listen.port = 0;
     config.data_dir = folder.path().join("data");
+    config.look_in(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples").as_ref());
     Server::start(config).await.unwrap()
 }
 
