@@ -1,6 +1,6 @@
 //! From a request, whatever binding it came by, to the engine and back.
 
-use a2ad_core::engine::Caller;
+use a2ad_core::engine::{Caller, Frame};
 use a2ad_core::keys::Number;
 use a2ad_proto::{
     CancelTaskRequest, GetTaskRequest, ListTasksRequest, SendMessageRequest, SubscribeToTaskRequest,
@@ -8,14 +8,12 @@ use a2ad_proto::{
 use bytes::Bytes;
 use http::request::Parts;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use crate::caller;
 use crate::edge::{Inner, Mount};
 use crate::errors::{Fault, Refusal};
 use crate::limits::Limits;
-use crate::operations::Opened;
-use crate::sse::{Events, Wrap};
+use crate::operations::{FrameSource, Opened};
 
 /// A call that can be made.
 pub(crate) struct Call {
@@ -38,7 +36,16 @@ pub(crate) enum Request {
 pub(crate) enum Reply {
     /// The result's JSON.
     Result(Bytes),
-    Stream(Events),
+    Stream(Stream),
+}
+
+/// A stream that has been opened: its first frames, if there are any yet, and where the others come from, if there
+/// can be any.
+pub(crate) struct Stream {
+    pub(crate) first: Vec<Frame>,
+    pub(crate) source: Option<Box<dyn FrameSource>>,
+    /// Whether a question to the client ends it (STREAM-08).
+    pub(crate) ends_with_question: bool,
 }
 
 impl Request {
@@ -70,13 +77,8 @@ pub(crate) fn opening(mount: &Mount, head: &Parts) -> Result<Option<Number>, Fau
 }
 
 impl Call {
-    /// Makes the call; `wrap` says how the frames of a stream are written.
-    pub(crate) async fn run(
-        self,
-        inner: &Inner,
-        wrap: impl FnOnce() -> Wrap,
-        stop: &CancellationToken,
-    ) -> Result<Reply, Fault> {
+    /// Makes the call.
+    pub(crate) async fn run(self, inner: &Inner) -> Result<Reply, Fault> {
         let Self { caller, request } = self;
         let engine = &*inner.operations;
         let answered = match request {
@@ -86,11 +88,11 @@ impl Call {
             Request::Cancel(request) => engine.cancel(&caller, request),
             Request::Stream(request, after) => {
                 let opened = engine.stream(&caller, request, after);
-                return open(opened, wrap(), stop, &inner.limits).await;
+                return open(opened, true, &inner.limits).await;
             }
             Request::Subscribe(request, after) => {
                 let opened = engine.subscribe(&caller, request, after);
-                return open(opened, wrap(), stop, &inner.limits).await;
+                return open(opened, false, &inner.limits).await;
             }
         };
         Ok(Reply::Result(answered.await?))
@@ -100,8 +102,7 @@ impl Call {
 /// Waits for the first frames, as the form of the answer depends on whether there are any (STREAM-11).
 async fn open(
     opened: Opened<'_>,
-    wrap: Wrap,
-    stop: &CancellationToken,
+    ends_with_question: bool,
     limits: &Limits,
 ) -> Result<Reply, Fault> {
     let mut source = opened.await?;
@@ -112,6 +113,9 @@ async fn open(
         Ok(None) => (Vec::new(), None),
         Err(_late) => (Vec::new(), Some(source)),
     };
-    let events = Events::follow(wrap, first, source, stop.clone(), limits);
-    Ok(Reply::Stream(events))
+    Ok(Reply::Stream(Stream {
+        first,
+        source,
+        ends_with_question,
+    }))
 }

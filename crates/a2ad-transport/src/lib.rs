@@ -29,6 +29,7 @@ mod caller;
 mod card;
 mod edge;
 mod errors;
+mod follow;
 mod http_json;
 mod jsonrpc;
 mod limits;

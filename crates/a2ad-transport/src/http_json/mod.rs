@@ -42,7 +42,7 @@ where
 {
     let began = Instant::now();
     let result = match read_body(head, body, &inner.limits).await {
-        Ok(body) => perform(inner, mount, (route, method), head, body, connection).await,
+        Ok(body) => perform(inner, mount, (route, method), head, body).await,
         Err(refusal) => Err(refusal.into()),
     };
     let refused = result.as_ref().err().map(|fault| fault.kind.reason());
@@ -58,7 +58,7 @@ where
                 .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             response
         }
-        Ok(Reply::Stream(events)) => sse::open(events),
+        Ok(Reply::Stream(stream)) => sse::open(Wrap::Bare, stream, connection, &inner.limits),
         Err(fault) => refuse(&fault, &head.headers, &inner.limits),
     }
 }
@@ -88,7 +88,6 @@ async fn perform(
     (route, method): (Route<'_>, Method),
     head: &Parts,
     body: Bytes,
-    connection: &Arc<Connection>,
 ) -> Result<Reply, Fault> {
     let span = tracing::debug_span!(
         "request",
@@ -99,8 +98,5 @@ async fn perform(
     let call = span.in_scope(|| read::read(mount, head, route, &body, &inner.limits));
     // A blocking send may take minutes; what was read is not needed any more.
     drop(body);
-    call?
-        .run(inner, || Wrap::Bare, connection.stop())
-        .instrument(span)
-        .await
+    call?.run(inner).instrument(span).await
 }

@@ -43,7 +43,7 @@ where
 {
     let began = Instant::now();
     let done = match body::read(body, &head.headers, &[media::JSON_NAME], &inner.limits).await {
-        Ok(body) => perform(inner, mount, head, body, connection).await,
+        Ok(body) => perform(inner, mount, head, body).await,
         Err(refusal) => Done {
             method: None,
             id: RawValue::NULL.to_owned(),
@@ -57,7 +57,9 @@ where
     let Done { method, id, result } = done;
     match result {
         Ok(Reply::Result(json)) => reply::whole(StatusCode::OK, reply::JSON, success(&id, &json)),
-        Ok(Reply::Stream(events)) => sse::open(events),
+        Ok(Reply::Stream(stream)) => {
+            sse::open(Wrap::JsonRpc(id), stream, connection, &inner.limits)
+        }
         Err(fault) => {
             let streams = method.is_some_and(Method::streams);
             let events = streams && media::accepts_events(&head.headers);
@@ -66,13 +68,7 @@ where
     }
 }
 
-async fn perform(
-    inner: &Inner,
-    mount: &Mount,
-    head: &Parts,
-    body: Bytes,
-    connection: &Arc<Connection>,
-) -> Done {
+async fn perform(inner: &Inner, mount: &Mount, head: &Parts, body: Bytes) -> Done {
     let envelope = match envelope::read(&body) {
         Ok(envelope) => envelope,
         Err((id, refusal)) => {
@@ -95,12 +91,7 @@ async fn perform(
     // A blocking send may take minutes; what was read is not needed any more.
     drop(body);
     let result = match call {
-        Ok(call) => {
-            let wrap = || Wrap::JsonRpc(id.clone());
-            call.run(inner, wrap, connection.stop())
-                .instrument(span)
-                .await
-        }
+        Ok(call) => call.run(inner).instrument(span).await,
         Err(fault) => Err(fault),
     };
     Done { method, id, result }
