@@ -16,7 +16,7 @@ use crate::listen::Connection;
 use crate::meters::Meters;
 use crate::operations::Operations;
 use crate::reply::{self, Body};
-use crate::{card, http_json, jsonrpc, probes};
+use crate::{card, grpc, http_json, jsonrpc, probes};
 
 /// Writes the process's metrics in the Prometheus text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -154,7 +154,8 @@ impl App {
         connection: &Arc<Connection>,
     ) -> Response<Body>
     where
-        B: http_body::Body<Data = Bytes> + Unpin,
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if request.version() > Version::HTTP_11 {
             let mut response = self.route(request, connection).await;
@@ -180,10 +181,14 @@ impl App {
 
     async fn route<B>(&self, request: Request<B>, connection: &Arc<Connection>) -> Response<Body>
     where
-        B: http_body::Body<Data = Bytes> + Unpin,
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let inner = &*self.0;
         let (head, body) = request.into_parts();
+        if grpc::is_meant(&head.headers) {
+            return Box::pin(grpc::answer(&self.0, head, body, connection)).await;
+        }
         let refuse =
             |refusal: Refusal| http_json::refuse(&refusal.into(), &head.headers, &inner.limits);
         let Some(route) = inner.find(head.uri.path()) else {

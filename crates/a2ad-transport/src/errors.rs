@@ -1,7 +1,7 @@
 //! The one table of everything that can go wrong, and how callers see it.
 //!
 //! Kinds, codes and statuses of the protocol are [`ErrorKind`]'s; this module adds what the edge itself refuses,
-//! which kinds leave JSON-RPC's HTTP 200, and the two shapes of an error body.
+//! which kinds leave JSON-RPC's HTTP 200, and the shapes of an error on the wire.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -13,6 +13,8 @@ use http::StatusCode;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::value::RawValue;
+
+mod status;
 
 /// What the edge refuses without asking the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +45,13 @@ pub(crate) enum Refusal {
     NoStreaming,
     NoPush,
     NoExtendedCard,
+    GrpcNeedsHttp2,
+    GrpcMediaType,
+    NotOneMessage,
+    CompressedMessage,
+    NotProtobuf,
+    Timeout,
+    Stopping,
 }
 
 struct Row {
@@ -56,7 +65,7 @@ struct Row {
 
 impl Refusal {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 26] = [
+    pub(crate) const ALL: [Self; 33] = [
         Self::NoSuchPath,
         Self::WrongVerb,
         Self::NoHost,
@@ -83,6 +92,13 @@ impl Refusal {
         Self::NoStreaming,
         Self::NoPush,
         Self::NoExtendedCard,
+        Self::GrpcNeedsHttp2,
+        Self::GrpcMediaType,
+        Self::NotOneMessage,
+        Self::CompressedMessage,
+        Self::NotProtobuf,
+        Self::Timeout,
+        Self::Stopping,
     ];
 
     #[rustfmt::skip]
@@ -123,6 +139,15 @@ impl Refusal {
             Self::NoStreaming     => row(K::UnsupportedOperation, "Streaming is not supported by this agent"),
             Self::NoPush          => row(K::PushNotificationNotSupported, "Push notifications are not supported by this agent"),
             Self::NoExtendedCard  => row(K::UnsupportedOperation, "GetExtendedAgentCard is not supported by this agent"),
+            // The rest is of gRPC alone.
+            Self::GrpcNeedsHttp2  => http(K::InvalidRequest, StatusCode::HTTP_VERSION_NOT_SUPPORTED, false, "gRPC needs HTTP/2"),
+            Self::GrpcMediaType   => row(K::ContentTypeNotSupported, "Send the request as application/grpc or application/grpc+proto"),
+            Self::NotOneMessage   => row(K::Parse, "The request is not one gRPC message"),
+            // As UNIMPLEMENTED, which is how gRPC clients learn to send it again as it is.
+            Self::CompressedMessage => row(K::ContentTypeNotSupported, "Send the request without compression"),
+            Self::NotProtobuf     => row(K::Parse, "The request is not a protobuf message of this method"),
+            Self::Timeout         => row(K::InvalidRequest, "grpc-timeout must be up to eight digits and one of H, M, S, m, u, n"),
+            Self::Stopping        => row(K::Unavailable, "The server is stopping; subscribe again after the last frame"),
         }
     }
 }

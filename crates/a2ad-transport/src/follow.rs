@@ -37,10 +37,11 @@ impl fmt::Debug for Follow {
 pub(crate) enum Fetched {
     /// `ready` holds the next frames.
     Frames,
-    /// The stream is over.
-    End,
-    /// The listener stops before the stream is over: the caller can go on elsewhere.
-    Stopped,
+    /// Nothing more comes. It is `early` if the task has not come so far that the stream would be over: the server
+    /// stops, or there was nothing to show.
+    End {
+        early: bool,
+    },
     Failed(Fault),
 }
 
@@ -66,7 +67,7 @@ impl Follow {
     /// Fetches the next frames. May be given up before it is done.
     pub(crate) async fn fetch(&mut self) -> Fetched {
         let Some(source) = &mut self.source else {
-            return self.over();
+            return Fetched::End { early: !self.ended };
         };
         let batch = tokio::select! {
             biased;
@@ -89,7 +90,7 @@ impl Follow {
             }
             None => {
                 self.source = None;
-                self.over()
+                Fetched::End { early: !self.ended }
             }
         }
     }
@@ -100,14 +101,5 @@ impl Follow {
             self.ended = state.is_terminal() || (asks && self.ends_with_question);
         }
         self.ready = frames.into_iter();
-    }
-
-    fn over(&self) -> Fetched {
-        // A source also ends because the engine stops, which it does together with the listener.
-        if self.stop.is_cancelled() && !self.ended {
-            Fetched::Stopped
-        } else {
-            Fetched::End
-        }
     }
 }

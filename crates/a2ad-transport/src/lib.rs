@@ -30,6 +30,7 @@ mod card;
 mod edge;
 mod errors;
 mod follow;
+mod grpc;
 mod http_json;
 mod jsonrpc;
 mod limits;

@@ -123,7 +123,7 @@ impl Writing {
             };
             match fetched {
                 Fetched::Frames => {}
-                Fetched::End | Fetched::Stopped => return None,
+                Fetched::End { .. } => return None,
                 Fetched::Failed(fault) => {
                     self.failed = true;
                     let event = self.wrap.error(&fault);

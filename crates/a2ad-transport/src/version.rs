@@ -22,7 +22,6 @@ pub(crate) enum Version {
 /// # Errors
 /// If that version is not served, or what is given is no version.
 pub(crate) fn negotiate(headers: &HeaderMap, query: Option<&str>) -> Result<Version, Fault> {
-    let refused = || Fault::from(Refusal::Version).with("supportedVersions", SUPPORTED);
     let mut lines = headers.get_all(NAME).iter();
     let line = lines.next();
     // Two lines that agree are one statement; two that differ are none.
@@ -38,6 +37,25 @@ pub(crate) fn negotiate(headers: &HeaderMap, query: Option<&str>) -> Result<Vers
         Some(text) if is_1_0(text) => Ok(Version::V1),
         Some(_) | None => Err(refused()),
     }
+}
+
+/// The same where the interface implies the version: whoever names none gets it (VER-07).
+///
+/// # Errors
+/// If the version named is not served, or is no version.
+pub(crate) fn given(headers: &HeaderMap) -> Result<Version, Fault> {
+    if headers
+        .get_all(NAME)
+        .iter()
+        .all(|line| line.as_bytes().trim_ascii().is_empty())
+    {
+        return Ok(Version::V1);
+    }
+    negotiate(headers, None)
+}
+
+fn refused() -> Fault {
+    Fault::from(Refusal::Version).with("supportedVersions", SUPPORTED)
 }
 
 /// Patch digits do not matter (VER-04).
@@ -98,6 +116,19 @@ mod tests {
         assert!(ask(&[""], Some("A2A-Version=1.0")));
         assert!(ask(&["1.0"], Some("A2A-Version=0.3")));
         assert!(!ask(&["0.3"], Some("A2A-Version=1.0")));
+    }
+
+    #[test]
+    fn ver_07_an_interface_of_one_version_needs_no_header_but_believes_it() {
+        let ask = |lines: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(NAME, HeaderValue::from_static(line));
+            }
+            given(&headers).is_ok()
+        };
+        assert!(ask(&[]) && ask(&[""]) && ask(&["1.0"]) && ask(&["1.0.3"]));
+        assert!(!ask(&["0.3"]) && !ask(&["1.1"]) && !ask(&["1.0", "0.3"]) && !ask(&["x"]));
     }
 
     #[test]
