@@ -11,6 +11,7 @@ mod canceling;
 mod conversations;
 mod engine;
 mod grpc;
+mod grpc_input;
 mod grpc_tools;
 mod http_json;
 mod listing;
