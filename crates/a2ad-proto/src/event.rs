@@ -40,7 +40,7 @@ message! {
 oneof! {
     /// One event of a stream, and the body of one push notification.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub enum StreamResponse {
+    pub enum StreamResponse "payload" {
         /// The task as it stands.
         Task(Task) = 1 "task" "task",
         /// A reply without a task.
@@ -55,7 +55,7 @@ oneof! {
 oneof! {
     /// The answer to a message (SEND-01).
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub enum SendMessageResponse {
+    pub enum SendMessageResponse "payload" {
         /// The task the message started or continued.
         Task(Task) = 1 "task" "task",
         /// A direct reply.

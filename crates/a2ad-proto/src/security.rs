@@ -25,7 +25,7 @@ message! {
 oneof! {
     /// One way to authenticate.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    pub enum SecurityScheme {
+    pub enum SecurityScheme "scheme" {
         /// A key in a header, query or cookie.
         ApiKey(ApiKeySecurityScheme) = 1 "apiKeySecurityScheme" "api_key_security_scheme",
         /// The `Authorization` header.
@@ -46,7 +46,7 @@ oneof! {
 message! {
     /// A key in a header, query or cookie.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    pub struct ApiKeySecurityScheme {
+    pub struct ApiKeySecurityScheme "APIKeySecurityScheme" {
         /// A description for people.
         pub description: String = 1 "description",
         /// `header`, `query` or `cookie`.
@@ -59,7 +59,7 @@ message! {
 message! {
     /// The `Authorization` header.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    pub struct HttpAuthSecurityScheme {
+    pub struct HttpAuthSecurityScheme "HTTPAuthSecurityScheme" {
         /// A description for people.
         pub description: String = 1 "description",
         /// The scheme, such as `Bearer`.
@@ -105,7 +105,7 @@ message! {
 oneof! {
     /// How to get an OAuth 2.0 token.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    pub enum OAuthFlows {
+    pub enum OAuthFlows "flow" {
         /// With a browser.
         AuthorizationCode(AuthorizationCodeOAuthFlow) = 1 "authorizationCode" "authorization_code",
         /// As a service.

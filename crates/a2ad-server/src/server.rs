@@ -134,8 +134,9 @@ impl Server {
         };
         let mut tasks = JoinSet::new();
         let (grpc, grpc_addr) = grpc.unzip();
-        let listeners = std::iter::once(listener).chain(grpc).collect();
-        tasks.spawn(running.supervise(listeners, app));
+        let grpc = grpc.map(|listener| (listener, app.only_grpc()));
+        let listeners = std::iter::once((listener, app)).chain(grpc).collect();
+        tasks.spawn(running.supervise(listeners));
         let shown: Vec<&str> = ids.iter().map(AgentId::as_str).collect();
         tracing::info!(%addr, agents = shown.join(","), "serving");
         Ok(Handle {
@@ -294,11 +295,10 @@ struct Running {
 impl Running {
     async fn supervise(
         self,
-        listeners: Vec<TcpListener>,
-        app: a2ad_transport::App,
+        listeners: Vec<(TcpListener, a2ad_transport::App)>,
     ) -> Result<(), RunError> {
         let hang_up = CancellationToken::new();
-        let serve = |listener| a2ad_transport::serve(listener, app.clone(), hang_up.clone());
+        let serve = |(listener, app)| a2ad_transport::serve(listener, app, hang_up.clone());
         let edge = futures_util::future::join_all(listeners.into_iter().map(serve));
         let work = async {
             let end = self.until_the_end().await;

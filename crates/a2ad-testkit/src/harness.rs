@@ -13,6 +13,7 @@ use tempfile::TempDir;
 
 use crate::agents::{Obedient, obedient};
 use crate::client::{Client, JsonRpc};
+use crate::grpc::Grpc;
 use crate::http_json::HttpJson;
 
 /// How the scenario's client speaks.
@@ -22,6 +23,8 @@ pub enum Binding {
     JsonRpc,
     /// HTTP+JSON.
     HttpJson,
+    /// gRPC.
+    Grpc,
 }
 
 /// Where the scenario's server keeps its tasks.
@@ -71,6 +74,17 @@ impl Harness {
     #[must_use]
     pub fn addr(&self) -> SocketAddr {
         self.handle.addr()
+    }
+
+    /// How the client speaks.
+    #[must_use]
+    pub fn binding(&self) -> Binding {
+        self.binding
+    }
+
+    /// Announces that the server will end.
+    pub fn announce_stop(&self) {
+        self.handle.announce_stop();
     }
 
     /// Ends the server in good order and starts it again on the same data.
@@ -163,5 +177,6 @@ fn connect(binding: Binding, to: SocketAddr) -> Box<dyn Client> {
     match binding {
         Binding::JsonRpc => Box::new(JsonRpc::new(to)),
         Binding::HttpJson => Box::new(HttpJson::new(to)),
+        Binding::Grpc => Box::new(Grpc::new(to)),
     }
 }

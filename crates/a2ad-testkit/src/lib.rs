@@ -9,6 +9,7 @@
 pub mod agents;
 pub mod client;
 pub mod golden;
+pub mod grpc;
 pub mod harness;
 pub mod http;
 pub mod http_json;

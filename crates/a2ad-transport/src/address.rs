@@ -43,7 +43,6 @@ impl Address {
         &self.url
     }
 
-    #[expect(dead_code, reason = "for the gRPC binding")]
     pub(crate) fn grpc(&self) -> Option<&str> {
         self.grpc.as_deref()
     }

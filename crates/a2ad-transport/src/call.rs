@@ -1,6 +1,6 @@
 //! From a request, whatever binding it came by, to the engine and back.
 
-use a2ad_core::engine::Caller;
+use a2ad_core::engine::{Caller, Frame};
 use a2ad_core::keys::Number;
 use a2ad_proto::{
     CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTasksRequest,
@@ -9,7 +9,6 @@ use a2ad_proto::{
 use bytes::Bytes;
 use http::request::Parts;
 use tokio::time::timeout;
-use tokio_util::sync::CancellationToken;
 
 use crate::caller;
 use crate::door::{Admitted, admit};
@@ -18,8 +17,7 @@ use crate::errors::{Fault, Refusal};
 use crate::extensions::Active;
 use crate::limits::Limits;
 use crate::mounts::{Mount, Named};
-use crate::operations::Opened;
-use crate::sse::{Events, Wrap};
+use crate::operations::{FrameSource, Opened};
 use crate::version::Absent;
 
 /// A call that can be made.
@@ -48,18 +46,31 @@ pub(crate) enum Request {
 /// Any request about push configurations: there are none yet, so all that matters is whose they would be.
 #[derive(Debug)]
 pub(crate) struct PushRequest {
-    pub(crate) tenant: String,
-    pub(crate) task_id: String,
+    tenant: String,
+    task_id: String,
 }
 
 /// What comes of a call.
 pub(crate) enum Reply {
     /// The result's JSON.
     Result(Bytes),
-    Stream(Events),
+    Stream(Stream),
+}
+
+/// A stream that has been opened: its first frames, if there are any yet, and where the others come from, if there
+/// can be any.
+pub(crate) struct Stream {
+    pub(crate) first: Vec<Frame>,
+    pub(crate) source: Option<Box<dyn FrameSource>>,
+    /// Whether a question to the client ends it (STREAM-08).
+    pub(crate) ends_with_question: bool,
 }
 
 impl Request {
+    pub(crate) fn push(tenant: String, task_id: String) -> Self {
+        Self::Push(PushRequest { tenant, task_id })
+    }
+
     /// The tenant it names, or nothing.
     pub(crate) fn tenant(&self) -> &str {
         match self {
@@ -142,13 +153,8 @@ impl Call {
         })
     }
 
-    /// Makes the call; `wrap` says how the frames of a stream are written.
-    pub(crate) async fn run(
-        self,
-        inner: &Inner,
-        wrap: impl FnOnce() -> Wrap,
-        stop: &CancellationToken,
-    ) -> Result<Reply, Fault> {
+    /// Makes the call.
+    pub(crate) async fn run(self, inner: &Inner) -> Result<Reply, Fault> {
         let Self {
             caller,
             request,
@@ -163,14 +169,14 @@ impl Call {
             Request::Cancel(request) => engine.cancel(&caller, request),
             Request::Stream(request) => {
                 let opened = engine.stream(&caller, request, after);
-                return open(opened, wrap(), stop, &inner.limits).await;
+                return open(opened, true, &inner.limits).await;
             }
             // There is nothing behind them yet; `offers` has said so.
             Request::Push(_) => return Err(Refusal::NoPush.into()),
             Request::ExtendedCard(_) => return Err(Refusal::NoExtendedCard.into()),
             Request::Subscribe(request) => {
                 let opened = engine.subscribe(&caller, request, after);
-                return open(opened, wrap(), stop, &inner.limits).await;
+                return open(opened, false, &inner.limits).await;
             }
         };
         Ok(Reply::Result(answered.await?))
@@ -180,8 +186,7 @@ impl Call {
 /// Waits for the first frames, as the form of the answer depends on whether there are any (STREAM-11).
 async fn open(
     opened: Opened<'_>,
-    wrap: Wrap,
-    stop: &CancellationToken,
+    ends_with_question: bool,
     limits: &Limits,
 ) -> Result<Reply, Fault> {
     let mut source = opened.await?;
@@ -192,6 +197,9 @@ async fn open(
         Ok(None) => (Vec::new(), None),
         Err(_late) => (Vec::new(), Some(source)),
     };
-    let events = Events::follow(wrap, first, source, stop.clone(), limits);
-    Ok(Reply::Stream(events))
+    Ok(Reply::Stream(Stream {
+        first,
+        source,
+        ends_with_question,
+    }))
 }

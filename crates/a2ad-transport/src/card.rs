@@ -175,7 +175,7 @@ fn interfaces(id: Option<&str>, address: &Address) -> Vec<AgentInterface> {
         protocol_version: "1.0".to_owned(),
         ..AgentInterface::default()
     };
-    match id {
+    let mut all = match id {
         None => vec![
             interface(format!("{url}/"), "JSONRPC"),
             // Its paths are appended as they are.
@@ -185,5 +185,11 @@ fn interfaces(id: Option<&str>, address: &Address) -> Vec<AgentInterface> {
             interface(format!("{url}/agents/{id}"), "JSONRPC"),
             interface(format!("{url}/agents/{id}"), "HTTP+JSON"),
         ],
-    }
+    };
+    all.extend(address.grpc().map(|to| AgentInterface {
+        // It knows no paths, so the tenant has to say whom a call is for.
+        tenant: id.unwrap_or_default().to_owned(),
+        ..interface(to.to_owned(), "GRPC")
+    }));
+    all
 }

@@ -19,7 +19,7 @@ use crate::meters::Meters;
 use crate::mounts::{Exposed, Mount, Mounts, Named};
 use crate::operations::Operations;
 use crate::reply::{self, Body};
-use crate::{card, http_json, jsonrpc, probes};
+use crate::{card, grpc, http_json, jsonrpc, probes};
 
 /// Writes the process's metrics in the Prometheus text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -76,7 +76,10 @@ impl Edge {
 
 /// The edge, ready to be served by [`serve`](crate::serve). Cheap to clone.
 #[derive(Clone)]
-pub struct App(Arc<Inner>);
+pub struct App {
+    inner: Arc<Inner>,
+    only_grpc: bool,
+}
 
 impl fmt::Debug for App {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,16 +130,29 @@ impl Route<'_> {
 
 impl App {
     pub(crate) fn new(inner: Inner) -> Self {
-        Self(Arc::new(inner))
+        Self {
+            inner: Arc::new(inner),
+            only_grpc: false,
+        }
+    }
+
+    /// The same for a listener of its own that answers gRPC alone: whoever opens that port to others opens nothing
+    /// else.
+    #[must_use]
+    pub fn only_grpc(&self) -> Self {
+        Self {
+            only_grpc: true,
+            ..self.clone()
+        }
     }
 
     pub(crate) fn limits(&self) -> &Limits {
-        &self.0.limits
+        &self.inner.limits
     }
 
     /// Fires some seconds before the listener stops.
     pub(crate) fn draining(&self) -> &CancellationToken {
-        &self.0.draining
+        &self.inner.draining
     }
 
     /// Answers one request.
@@ -146,7 +162,8 @@ impl App {
         connection: &Arc<Connection>,
     ) -> Response<Body>
     where
-        B: http_body::Body<Data = Bytes> + Unpin,
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if request.version() > Version::HTTP_11 {
             let mut response = self.route(request, connection).await;
@@ -159,9 +176,11 @@ impl App {
         let by_length = !request.headers().contains_key(TRANSFER_ENCODING);
         let mut response = match framing(&request, connection) {
             Ok(()) => self.route(request, connection).await,
-            Err(refusal) => http_json::refuse(&refusal.into(), request.headers(), &self.0.limits),
+            Err(refusal) => {
+                http_json::refuse(&refusal.into(), request.headers(), &self.inner.limits)
+            }
         };
-        let leaving = self.0.draining.is_cancelled() || connection.stop().is_cancelled();
+        let leaving = self.inner.draining.is_cancelled() || connection.stop().is_cancelled();
         if !by_length || leaving {
             response
                 .headers_mut()
@@ -172,12 +191,19 @@ impl App {
 
     async fn route<B>(&self, request: Request<B>, connection: &Arc<Connection>) -> Response<Body>
     where
-        B: http_body::Body<Data = Bytes> + Unpin,
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let inner = &*self.0;
+        let inner = &*self.inner;
         let (head, body) = request.into_parts();
+        if grpc::is_meant(&head.headers) {
+            return Box::pin(grpc::answer(&self.inner, head, body, connection)).await;
+        }
         let refuse =
             |refusal: Refusal| http_json::refuse(&refusal.into(), &head.headers, &inner.limits);
+        if self.only_grpc {
+            return refuse(Refusal::OnlyGrpc);
+        }
         let Some(route) = inner.find(head.uri.path()) else {
             return refuse(Refusal::NoSuchPath);
         };

@@ -1,7 +1,7 @@
 //! The one table of everything that can go wrong, and how callers see it.
 //!
 //! Kinds, codes and statuses of the protocol are [`ErrorKind`]'s; this module adds what the edge itself refuses,
-//! which kinds leave JSON-RPC's HTTP 200, and the two shapes of an error body.
+//! which kinds leave JSON-RPC's HTTP 200, and the shapes of an error on the wire.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -13,6 +13,8 @@ use http::StatusCode;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::value::RawValue;
+
+mod status;
 
 /// What the edge refuses without asking the engine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +48,14 @@ pub(crate) enum Refusal {
     ExtendedCardNotConfigured,
     ExtensionRequired,
     NoSuchTenant,
+    OnlyGrpc,
+    GrpcNeedsHttp2,
+    GrpcMediaType,
+    NotOneMessage,
+    CompressedMessage,
+    NotProtobuf,
+    Timeout,
+    Stopping,
 }
 
 struct Row {
@@ -59,7 +69,7 @@ struct Row {
 
 impl Refusal {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 29] = [
+    pub(crate) const ALL: [Self; 37] = [
         Self::NoSuchPath,
         Self::WrongVerb,
         Self::NoHost,
@@ -89,6 +99,14 @@ impl Refusal {
         Self::ExtendedCardNotConfigured,
         Self::ExtensionRequired,
         Self::NoSuchTenant,
+        Self::OnlyGrpc,
+        Self::GrpcNeedsHttp2,
+        Self::GrpcMediaType,
+        Self::NotOneMessage,
+        Self::CompressedMessage,
+        Self::NotProtobuf,
+        Self::Timeout,
+        Self::Stopping,
     ];
 
     #[rustfmt::skip]
@@ -132,6 +150,16 @@ impl Refusal {
             Self::ExtendedCardNotConfigured => row(K::ExtendedAgentCardNotConfigured, "This agent has no extended card"),
             Self::ExtensionRequired => row(K::ExtensionSupportRequired, "This agent requires extensions; name them in the header A2A-Extensions"),
             Self::NoSuchTenant    => row(K::InvalidParams, "There is no such tenant"),
+            // The rest is of gRPC alone.
+            Self::OnlyGrpc        => http(K::MethodNotFound, StatusCode::NOT_FOUND, false, "There is nothing but gRPC at this port"),
+            Self::GrpcNeedsHttp2  => http(K::InvalidRequest, StatusCode::HTTP_VERSION_NOT_SUPPORTED, false, "gRPC needs HTTP/2"),
+            Self::GrpcMediaType   => row(K::ContentTypeNotSupported, "Send the request as application/grpc or application/grpc+proto"),
+            Self::NotOneMessage   => row(K::Parse, "The request is not one gRPC message"),
+            // As UNIMPLEMENTED, which is how gRPC clients learn to send it again as it is.
+            Self::CompressedMessage => row(K::ContentTypeNotSupported, "Send the request without compression"),
+            Self::NotProtobuf     => row(K::Parse, "The request is not a protobuf message of this method"),
+            Self::Timeout         => row(K::InvalidRequest, "grpc-timeout must be up to eight digits and one of H, M, S, m, u, n"),
+            Self::Stopping        => row(K::Unavailable, "The server is stopping; subscribe again after the last frame"),
         }
     }
 }

@@ -53,7 +53,6 @@ impl Declared {
 }
 
 impl Active {
-    #[expect(dead_code, reason = "for the gRPC binding")]
     pub(crate) fn has(&self, uri: &str) -> bool {
         self.0.iter().any(|active| active == uri)
     }

@@ -38,6 +38,8 @@ mod door;
 mod edge;
 mod errors;
 mod extensions;
+mod follow;
+mod grpc;
 mod http_json;
 mod jsonrpc;
 mod limits;

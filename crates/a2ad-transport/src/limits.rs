@@ -41,6 +41,8 @@ pub struct Limits {
     pub idempotency_key_bytes_max: usize,
     /// How long the readiness probe waits for the engine. Default 2 s.
     pub ready: Duration,
+    /// How often the readiness is looked at for whoever watches it by gRPC. Default 2 s.
+    pub health_watch: Duration,
     /// What `Retry-After` says to a caller refused for load, in whole seconds. Default 1 s.
     pub retry_after: Duration,
     /// How long the accept loop rests after an error such as running out of file descriptors. Default 50 ms.
@@ -69,6 +71,7 @@ impl Default for Limits {
             sse_chunk_bytes: 64 * 1024,
             idempotency_key_bytes_max: 256,
             ready: Duration::from_secs(2),
+            health_watch: Duration::from_secs(2),
             retry_after: Duration::from_secs(1),
             accept_pause: Duration::from_millis(50),
             drain: Duration::from_secs(10),

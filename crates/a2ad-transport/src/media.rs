@@ -85,7 +85,7 @@ fn is_refused(range: &str) -> bool {
 }
 
 /// A media type without its parameters.
-fn essence(media_type: &str) -> &str {
+pub(crate) fn essence(media_type: &str) -> &str {
     let end = media_type.find(';').unwrap_or(media_type.len());
     media_type[..end].trim()
 }

@@ -27,16 +27,18 @@ const OK: &str = "ok";
 pub(crate) enum Binding {
     JsonRpc,
     HttpJson,
+    Grpc,
 }
 
 impl Binding {
-    const ALL: [Self; 2] = [Self::JsonRpc, Self::HttpJson];
+    const ALL: [Self; 3] = [Self::JsonRpc, Self::HttpJson, Self::Grpc];
 
     /// Its label.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::JsonRpc => "jsonrpc",
             Self::HttpJson => "http_json",
+            Self::Grpc => "grpc",
         }
     }
 }

@@ -17,17 +17,24 @@ pub(crate) fn live() -> Response<Body> {
 
 /// Whether requests should be sent here: the engine takes work and we are not about to stop.
 pub(crate) async fn ready(inner: &Inner) -> Response<Body> {
-    let no = |why: &'static str| reply::whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, why);
+    match readiness(inner).await {
+        Ok(()) => reply::whole(StatusCode::OK, TEXT, "ok\n"),
+        Err(why) => reply::whole(StatusCode::SERVICE_UNAVAILABLE, TEXT, why),
+    }
+}
+
+/// The same without its form; an error says why not.
+pub(crate) async fn readiness(inner: &Inner) -> Result<(), &'static str> {
     if inner.draining.is_cancelled() {
-        return no("draining\n");
+        return Err("draining\n");
     }
     match timeout(inner.limits.ready, inner.operations.ready()).await {
-        Ok(Ok(())) => reply::whole(StatusCode::OK, TEXT, "ok\n"),
+        Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => {
             tracing::debug!(error = %error, "not ready");
-            no("not ready\n")
+            Err("not ready\n")
         }
-        Err(_late) => no("not ready\n"),
+        Err(_late) => Err("not ready\n"),
     }
 }
 

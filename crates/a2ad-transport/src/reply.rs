@@ -1,11 +1,11 @@
 //! Answers: their bodies and the headers they share.
 
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use http::{Response, StatusCode};
+use http::{HeaderMap, Response, StatusCode};
 use http_body::{Frame, SizeHint};
 
 use crate::errors::{self, Fault};
@@ -24,6 +24,8 @@ pub(crate) enum Body {
     Full(Bytes),
     /// Events as they come.
     Events(Events),
+    /// gRPC messages as they come, and a status behind them.
+    Grpc(tonic::body::Body),
 }
 
 /// A body together with the mark that its request is in flight, which goes when the body is done.
@@ -82,6 +84,13 @@ pub(crate) fn without_body(mut response: Response<Body>) -> Response<Body> {
     response.map(|_| Body::Full(Bytes::new()))
 }
 
+fn trailers(status: &tonic::Status) -> Frame<Bytes> {
+    let mut trailers = HeaderMap::new();
+    // Fails for a status that is no header, and then there is none to tell.
+    drop(status.add_header(&mut trailers));
+    Frame::trailers(trailers)
+}
+
 impl http_body::Body for Answer {
     type Data = Bytes;
     type Error = std::convert::Infallible;
@@ -96,17 +105,26 @@ impl http_body::Body for Answer {
             Body::Events(events) => events
                 .poll_next(cx)
                 .map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
+            Body::Grpc(messages) => {
+                let frame = ready!(Pin::new(messages).poll_frame(cx));
+                // A body of tonic's own says what went wrong in its trailers; if it ever does otherwise, so do we.
+                Poll::Ready(frame.map(|frame| Ok(frame.unwrap_or_else(|status| trailers(&status)))))
+            }
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(&self.body, Body::Full(bytes) if bytes.is_empty())
+        match &self.body {
+            Body::Full(bytes) => bytes.is_empty(),
+            Body::Events(_) => false,
+            Body::Grpc(messages) => messages.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.body {
             Body::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Body::Events(_) => SizeHint::default(),
+            Body::Events(_) | Body::Grpc(_) => SizeHint::default(),
         }
     }
 }

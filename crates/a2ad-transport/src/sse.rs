@@ -7,18 +7,19 @@ use std::time::Duration;
 
 use a2ad_core::engine::Frame;
 use bytes::Bytes;
+use futures_util::Stream;
 use futures_util::stream::unfold;
-use futures_util::{FutureExt as _, Stream};
 use http::header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, Response};
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
+use crate::call;
 use crate::errors::Fault;
+use crate::follow::{Fetched, Follow};
 use crate::limits::Limits;
-use crate::meters::Gauge;
-use crate::operations::FrameSource;
+use crate::listen::Connection;
 use crate::reply::Body;
 
 const COMMENT: &[u8] = b": keep-alive\n\n";
@@ -79,61 +80,53 @@ impl Events {
         self.0.as_mut().poll_next(cx)
     }
 
-    /// A stream that shows `first`, then what `source` gives, each in `wrap`. It ends with the source, after an error, or between two frames when `stop` fires.
+    /// The frames of `stream`, each in `wrap`. The body ends with the stream, after an error, or between two frames
+    /// when `stop` fires.
     pub(crate) fn follow(
         wrap: Wrap,
-        first: Vec<Frame>,
-        source: Option<Box<dyn FrameSource>>,
+        stream: call::Stream,
         stop: CancellationToken,
         limits: &Limits,
     ) -> Self {
-        let following = Following {
+        let writing = Writing {
             wrap,
-            ready: first.into_iter(),
-            source,
-            stop,
+            follow: Follow::new(stream, stop),
+            failed: false,
             keep_alive: limits.sse_keep_alive,
             chunk_bytes: limits.sse_chunk_bytes,
-            _open: Gauge::open_stream(),
         };
-        Self(Box::pin(unfold(following, Following::step)))
+        Self(Box::pin(unfold(writing, Writing::step)))
     }
 }
 
-struct Following {
+struct Writing {
     wrap: Wrap,
-    /// Frames fetched but not yet written; never more than one batch.
-    ready: std::vec::IntoIter<Frame>,
-    source: Option<Box<dyn FrameSource>>,
-    stop: CancellationToken,
+    follow: Follow,
+    failed: bool,
     keep_alive: Duration,
     chunk_bytes: usize,
-    _open: Gauge,
 }
 
-impl Following {
+impl Writing {
     async fn step(mut self) -> Option<(Bytes, Self)> {
         loop {
             if let Some(chunk) = self.chunk() {
                 return Some((chunk, self));
             }
-            let source = self.source.as_mut()?;
-            let batch = tokio::select! {
+            if self.failed {
+                return None;
+            }
+            let fetched = tokio::select! {
                 biased;
-                () = self.stop.cancelled() => {
-                    // The end of the last turn is often why we stop: what is at hand is still shown.
-                    let at_hand = source.next().now_or_never();
-                    self.source = None;
-                    at_hand?
-                }
-                batch = source.next() => batch,
+                fetched = self.follow.fetch() => fetched,
                 () = sleep(self.keep_alive) => return Some((Bytes::from_static(COMMENT), self)),
             };
-            match batch? {
-                Ok(frames) => self.ready = frames.into_iter(),
-                Err(error) => {
-                    self.source = None;
-                    let event = self.wrap.error(&Fault::from(error));
+            match fetched {
+                Fetched::Frames => {}
+                Fetched::End { .. } => return None,
+                Fetched::Failed(fault) => {
+                    self.failed = true;
+                    let event = self.wrap.error(&fault);
                     return Some((event, self));
                 }
             }
@@ -144,16 +137,16 @@ impl Following {
     fn chunk(&mut self) -> Option<Bytes> {
         let size = |frame: &Frame| frame.bytes.len() + self.wrap.bytes();
         let mut room = self.chunk_bytes;
-        let fitting = self.ready.as_slice().iter().take_while(|frame| {
+        let fitting = self.follow.ready.as_slice().iter().take_while(|frame| {
             let fits = size(frame) <= room;
             room = room.saturating_sub(size(frame));
             fits
         });
         // The first goes out whatever its size.
-        let count = fitting.count().max(1).min(self.ready.len());
-        let bytes = self.ready.as_slice()[..count].iter().map(size).sum();
+        let count = fitting.count().max(1).min(self.follow.ready.len());
+        let bytes = self.follow.ready.as_slice()[..count].iter().map(size).sum();
         let mut chunk = Vec::with_capacity(bytes);
-        for frame in self.ready.by_ref().take(count) {
+        for frame in self.follow.ready.by_ref().take(count) {
             write_event(&mut chunk, &self.wrap, &frame);
         }
         (!chunk.is_empty()).then(|| Bytes::from(chunk))
@@ -171,8 +164,14 @@ fn write_event(out: &mut Vec<u8>, wrap: &Wrap, frame: &Frame) {
 }
 
 /// The answer that carries a stream.
-pub(crate) fn open(events: Events) -> Response<Body> {
-    with_headers(Body::Events(events))
+pub(crate) fn open(
+    wrap: Wrap,
+    stream: call::Stream,
+    connection: &Connection,
+    limits: &Limits,
+) -> Response<Body> {
+    let stop = connection.stop().clone();
+    with_headers(Body::Events(Events::follow(wrap, stream, stop, limits)))
 }
 
 /// The answer to a failed request of a caller that reads nothing but events (RPC-08).

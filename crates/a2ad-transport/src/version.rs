@@ -22,6 +22,8 @@ pub(crate) enum Version {
 pub(crate) enum Absent {
     /// It speaks 0.3 (VER-02).
     Means03,
+    /// It speaks 1.0, as its interface is of that version alone (VER-07).
+    Means10,
 }
 
 /// Finds the version a request asks for. The header beats the query.
@@ -33,7 +35,6 @@ pub(crate) fn negotiate(
     query: Option<&str>,
     absent: Absent,
 ) -> Result<Version, Fault> {
-    let refused = || Fault::from(Refusal::Version).with("supportedVersions", SUPPORTED);
     let mut lines = headers.get_all(NAME).iter();
     let line = lines.next();
     // Two lines that agree are one statement; two that differ are none.
@@ -50,8 +51,13 @@ pub(crate) fn negotiate(
         Some(_) => Err(refused()),
         None => match absent {
             Absent::Means03 => Err(refused()),
+            Absent::Means10 => Ok(Version::V1),
         },
     }
+}
+
+fn refused() -> Fault {
+    Fault::from(Refusal::Version).with("supportedVersions", SUPPORTED)
 }
 
 /// Patch digits do not matter (VER-04).
@@ -112,6 +118,19 @@ mod tests {
         assert!(ask(&[""], Some("A2A-Version=1.0")));
         assert!(ask(&["1.0"], Some("A2A-Version=0.3")));
         assert!(!ask(&["0.3"], Some("A2A-Version=1.0")));
+    }
+
+    #[test]
+    fn ver_07_an_interface_of_one_version_needs_no_header_but_believes_it() {
+        let ask = |lines: &[&'static str]| {
+            let mut headers = HeaderMap::new();
+            for line in lines {
+                headers.append(NAME, HeaderValue::from_static(line));
+            }
+            negotiate(&headers, None, Absent::Means10).is_ok()
+        };
+        assert!(ask(&[]) && ask(&[""]) && ask(&["1.0"]) && ask(&["1.0.3"]));
+        assert!(!ask(&["0.3"]) && !ask(&["1.1"]) && !ask(&["1.0", "0.3"]) && !ask(&["x"]));
     }
 
     #[test]

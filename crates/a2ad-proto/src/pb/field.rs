@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::wire::{put_bytes, put_number};
 use super::{DecodeError, Payload, Reader, nested};
-use crate::wire::Leaf;
+use crate::wire::{Leaf, Path};
 use crate::{Metadata, Timestamp};
 
 /// A message's content, without its length.
@@ -106,9 +106,8 @@ impl Body for Timestamp {
                 _ => {}
             }
         }
-        *self = Self::from_parts(seconds, nanos).map_err(|_| DecodeError {
-            reason: "time out of range",
-        })?;
+        *self = Self::from_parts(seconds, nanos)
+            .map_err(|_| DecodeError::invalid("time out of range"))?;
         Ok(())
     }
 }
@@ -149,7 +148,9 @@ impl<T: Single + Leaf> Slot for Vec<T> {
     }
 
     fn add(&mut self, payload: Payload<'_>) -> Result<(), DecodeError> {
-        self.push(T::take(payload)?);
+        let index = self.len();
+        let value = T::take(payload).map_err(|error| error.at(Path::Index(index)))?;
+        self.push(value);
         Ok(())
     }
 }
@@ -170,7 +171,7 @@ impl<T: Single + Leaf + Default> Slot for BTreeMap<String, T> {
         while let Some((field, payload)) = reader.next()? {
             match field {
                 1 => key = String::take(payload)?,
-                2 => value = T::take(payload)?,
+                2 => value = T::take(payload).map_err(|error| error.at(Path::Key(&key)))?,
                 _ => {}
             }
         }

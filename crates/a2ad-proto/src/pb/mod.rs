@@ -6,18 +6,51 @@
 
 mod field;
 mod part;
+mod schema;
 mod value;
 mod wire;
 
 pub(crate) use field::{Body, Single, Slot};
+pub(crate) use schema::{Declared, Described, Field, Kind, Label, Names, Table, Typed};
+pub use schema::{SERVICE, descriptor_set};
 pub(crate) use wire::{Payload, Reader, nested};
 
+use crate::wire::Path;
+use crate::{FieldViolation, Violations};
+
 /// Bytes that are not the message asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("malformed protobuf: {reason}")]
-pub struct DecodeError {
-    /// What is wrong.
-    pub reason: &'static str,
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// They are not protobuf, or not of this schema.
+    #[error("malformed protobuf: {0}")]
+    Malformed(&'static str),
+    /// They are, but hold a value that means nothing to us: an enum value or time out of range, a choice without a
+    /// member. JSON that says the same is refused with the same words.
+    #[error("{0}")]
+    Invalid(Violations),
+}
+
+impl DecodeError {
+    #[cold]
+    pub(crate) fn invalid(description: impl Into<String>) -> Self {
+        Self::Invalid(Violations::one("", description))
+    }
+
+    /// Puts `step` before the path of what is invalid.
+    #[cold]
+    pub(crate) fn at(mut self, step: Path<'_>) -> Self {
+        if let Self::Invalid(violations) = &mut self {
+            for FieldViolation { field, .. } in &mut violations.0 {
+                let between = if field.is_empty() || field.starts_with('[') {
+                    ""
+                } else {
+                    "."
+                };
+                *field = format!("{step}{between}{field}");
+            }
+        }
+        self
+    }
 }
 
 /// A message that travels as protobuf. Implemented by every message type of this crate and nothing else.

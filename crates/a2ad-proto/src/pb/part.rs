@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::wire::put_bytes;
 use super::{Body, DecodeError, Reader, Single as _, Slot as _};
+use crate::wire::Path;
 use crate::{Json, Part, PartContent};
 
 impl Body for Part {
@@ -24,9 +25,9 @@ impl Body for Part {
         if part.merge_content(bytes)? {
             return Ok(part);
         }
-        Err(DecodeError {
-            reason: "part without content",
-        })
+        Err(DecodeError::invalid(
+            "invalid value: map, expected an object with one of text raw url data",
+        ))
     }
 
     fn merge(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
@@ -44,8 +45,14 @@ impl Part {
                 1 => self.content = PartContent::Text(String::take(payload)?),
                 2 => self.content = PartContent::Raw(Bytes::copy_from_slice(payload.bytes()?)),
                 3 => self.content = PartContent::Url(String::take(payload)?),
-                4 => self.content = PartContent::Data(Json::take(payload)?),
-                5 => self.metadata.add(payload)?,
+                4 => {
+                    let data = Json::take(payload).map_err(|error| error.at(Path::Name("data")))?;
+                    self.content = PartContent::Data(data);
+                }
+                5 => {
+                    let added = self.metadata.add(payload);
+                    added.map_err(|error| error.at(Path::Name("metadata")))?;
+                }
                 6 => self.filename.add(payload)?,
                 7 => self.media_type.add(payload)?,
                 _ => {}

@@ -44,9 +44,8 @@ pub(super) fn write_struct(text: &str, out: &mut Vec<u8>) {
 pub(super) fn read_struct(bytes: &[u8]) -> Result<Metadata, DecodeError> {
     let mut text = Builder::with_capacity(bytes.len());
     read_object(bytes, &mut text, 1)?;
-    Metadata::try_from(Json::from_compact(text.finish())).map_err(|_| DecodeError {
-        reason: "not an object",
-    })
+    Metadata::try_from(Json::from_compact(text.finish()))
+        .map_err(|_| DecodeError::Malformed("not an object"))
 }
 
 /// Normalised JSON text, read once from left to right. Being normalised, it needs no checks: what cannot happen
@@ -166,9 +165,7 @@ fn deeper(depth: usize) -> Result<usize, DecodeError> {
     if depth < DEPTH_MAX {
         return Ok(depth + 1);
     }
-    Err(DecodeError {
-        reason: "value nested too deeply",
-    })
+    Err(DecodeError::invalid("nested too deeply"))
 }
 
 fn read_object(bytes: &[u8], text: &mut Builder, depth: usize) -> Result<(), DecodeError> {
@@ -215,9 +212,7 @@ fn read_list(bytes: &[u8], text: &mut Builder, depth: usize) -> Result<(), Decod
 #[expect(clippy::cast_possible_truncation, reason = "guarded by the comparison")]
 fn write_number(number: f64, text: &mut Builder) -> Result<(), DecodeError> {
     if !number.is_finite() {
-        return Err(DecodeError {
-            reason: "number that JSON cannot write",
-        });
+        return Err(DecodeError::invalid("number out of range"));
     }
     let minus_zero = number == 0.0 && number.is_sign_negative();
     if number.trunc() == number && number.abs() <= INTEGER_MAX && !minus_zero {

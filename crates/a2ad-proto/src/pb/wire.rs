@@ -87,18 +87,12 @@ impl<'a> Payload<'a> {
     }
 
     pub(crate) fn text(self) -> Result<&'a str, DecodeError> {
-        std::str::from_utf8(self.bytes()?).map_err(|_| DecodeError {
-            reason: "text is not UTF-8",
-        })
+        std::str::from_utf8(self.bytes()?).map_err(|_| DecodeError::Malformed("text is not UTF-8"))
     }
 }
 
-const WRONG_TYPE: DecodeError = DecodeError {
-    reason: "field has the wrong wire type",
-};
-const TRUNCATED: DecodeError = DecodeError {
-    reason: "unexpected end",
-};
+const WRONG_TYPE: DecodeError = DecodeError::Malformed("field has the wrong wire type");
+const TRUNCATED: DecodeError = DecodeError::Malformed("unexpected end");
 
 /// Walks the fields of one message.
 pub(crate) struct Reader<'a> {
@@ -117,9 +111,7 @@ impl<'a> Reader<'a> {
         }
         let key = self.varint()?;
         let field = u32::try_from(key >> 3).ok().filter(|field| *field != 0);
-        let field = field.ok_or(DecodeError {
-            reason: "field number out of range",
-        })?;
+        let field = field.ok_or(DecodeError::Malformed("field number out of range"))?;
         let payload = match key & 7 {
             VARINT => Payload::Number(self.varint()?),
             FIXED64 => Payload::Fixed64(self.array()?),
@@ -135,9 +127,7 @@ impl<'a> Reader<'a> {
             }
             // Groups ended with proto2; no A2A message ever had one.
             _ => {
-                return Err(DecodeError {
-                    reason: "unknown wire type",
-                });
+                return Err(DecodeError::Malformed("unknown wire type"));
             }
         };
         Ok(Some((field, payload)))
@@ -161,9 +151,7 @@ impl<'a> Reader<'a> {
         Err(if self.rest.len() < 10 {
             TRUNCATED
         } else {
-            DecodeError {
-                reason: "number longer than 64 bits",
-            }
+            DecodeError::Malformed("number longer than 64 bits")
         })
     }
 }

@@ -4,10 +4,12 @@
 ///
 /// `pub context_id: String = 2 "contextId",` — left out at its default;
 /// `pub id: String = 1 "id" R,` — required by the schema, hence always written (JSON-08).
+///
+/// A text after the type's name is the schema's name for it, where that differs.
 macro_rules! message {
     (
         $(#[$meta:meta])*
-        pub struct $name:ident {$(
+        pub struct $name:ident $($schema_name:literal)? {$(
             $(#[$field_meta:meta])*
             pub $field:ident: $type:ty = $number:literal $json:literal $($required:ident)?,
         )*}
@@ -56,12 +58,35 @@ macro_rules! message {
                 let mut reader = $crate::pb::Reader::new(bytes);
                 while let Some((field, payload)) = reader.next()? {
                     match field {
-                        $($number => self.$field.add(payload)?,)*
+                        $($number => {
+                            let added = self.$field.add(payload);
+                            added.map_err(|error| error.at($crate::wire::Path::Name($json)))?;
+                        })*
                         _ => {}
                     }
                 }
                 Ok(())
             }
+        }
+
+        #[cfg(feature = "protobuf")]
+        impl $crate::pb::Described for $name {
+            const TABLE: $crate::pb::Table = $crate::pb::Table {
+                name: message!(@name $name $($schema_name)?),
+                choice: None,
+                fields: &[$($crate::pb::Field {
+                    name: stringify!($field),
+                    json: $json,
+                    number: $number,
+                    kind: <$type as $crate::pb::Declared>::KIND,
+                    label: <$type as $crate::pb::Declared>::LABEL,
+                },)*],
+            };
+        }
+
+        #[cfg(feature = "protobuf")]
+        impl $crate::pb::Typed for $name {
+            const KIND: $crate::pb::Kind = $crate::pb::Kind::Message(message!(@full $name $($schema_name)?));
         }
 
         const _: () = {
@@ -139,9 +164,14 @@ macro_rules! message {
     };
     (@always R) => { true };
     (@always) => { false };
+    (@name $name:ident) => { stringify!($name) };
+    (@name $name:ident $schema_name:literal) => { $schema_name };
+    (@full $name:ident) => { concat!(".lf.a2a.v1.", stringify!($name)) };
+    (@full $name:ident $schema_name:literal) => { concat!(".lf.a2a.v1.", $schema_name) };
 }
 
-/// Defines a message that is nothing but a choice of one member (JSON-09). One line per choice:
+/// Defines a message that is nothing but a choice of one member (JSON-09). The text after the type's name is the
+/// schema's name for the choice. One line per member:
 ///
 /// `StatusUpdate(TaskStatusUpdateEvent) = 3 "statusUpdate" "status_update",`
 ///
@@ -149,7 +179,7 @@ macro_rules! message {
 macro_rules! oneof {
     (
         $(#[$meta:meta])*
-        pub enum $name:ident {
+        pub enum $name:ident $choice:literal {
             $(
                 $(#[$variant_meta:meta])*
                 $variant:ident($type:ty) = $number:literal $json:literal $snake:literal,
@@ -200,15 +230,20 @@ macro_rules! oneof {
                 let mut reader = $crate::pb::Reader::new(bytes);
                 while let Some((field, payload)) = reader.next()? {
                     match field {
-                        $($number => match &mut found {
-                            Some(Self::$variant(value)) => value.merge_from(payload)?,
-                            _ => found = Some(Self::$variant(<$type>::take(payload)?)),
-                        },)*
+                        $($number => {
+                            let taken = match &mut found {
+                                Some(Self::$variant(value)) => value.merge_from(payload),
+                                _ => <$type>::take(payload).map(|value| found = Some(Self::$variant(value))),
+                            };
+                            taken.map_err(|error| error.at($crate::wire::Path::Name($json)))?;
+                        })*
                         _ => {}
                     }
                 }
                 $(let found = found.or(Some($name::$unset));)?
-                found.ok_or($crate::pb::DecodeError { reason: concat!(stringify!($name), " without a member") })
+                found.ok_or_else(|| $crate::pb::DecodeError::invalid(
+                    concat!("invalid value: map, expected an object with one of" $(, " ", $json)*),
+                ))
             }
 
             fn merge(&mut self, bytes: &[u8]) -> Result<(), $crate::pb::DecodeError> {
@@ -219,6 +254,26 @@ macro_rules! oneof {
                 *self = Self::read(&both)?;
                 Ok(())
             }
+        }
+
+        #[cfg(feature = "protobuf")]
+        impl $crate::pb::Described for $name {
+            const TABLE: $crate::pb::Table = $crate::pb::Table {
+                name: stringify!($name),
+                choice: Some($choice),
+                fields: &[$($crate::pb::Field {
+                    name: $snake,
+                    json: $json,
+                    number: $number,
+                    kind: <$type as $crate::pb::Typed>::KIND,
+                    label: $crate::pb::Label::Choice,
+                },)*],
+            };
+        }
+
+        #[cfg(feature = "protobuf")]
+        impl $crate::pb::Typed for $name {
+            const KIND: $crate::pb::Kind = $crate::pb::Kind::Message(concat!(".lf.a2a.v1.", stringify!($name)));
         }
 
         impl<'de> ::serde::Deserialize<'de> for $name {
@@ -338,10 +393,24 @@ macro_rules! wire_enum {
 
             fn take(payload: $crate::pb::Payload<'_>) -> Result<Self, $crate::pb::DecodeError> {
                 let number = <i32 as $crate::pb::Single>::take(payload)?;
-                Self::from_number(number).ok_or($crate::pb::DecodeError {
-                    reason: concat!("unknown ", stringify!($name)),
-                })
+                Self::from_number(number).ok_or_else(|| $crate::pb::DecodeError::invalid(format!(
+                    concat!("invalid value: integer `{}`, expected the name or number of a ", stringify!($name)),
+                    number,
+                )))
             }
+        }
+
+        #[cfg(feature = "protobuf")]
+        impl $name {
+            pub(crate) const NAMES: $crate::pb::Names = $crate::pb::Names {
+                name: stringify!($name),
+                values: &[$(($text, $number),)*],
+            };
+        }
+
+        #[cfg(feature = "protobuf")]
+        impl $crate::pb::Typed for $name {
+            const KIND: $crate::pb::Kind = $crate::pb::Kind::Enum(concat!(".lf.a2a.v1.", stringify!($name)));
         }
 
         impl ::serde::Serialize for $name {

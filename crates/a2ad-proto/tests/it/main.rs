@@ -12,6 +12,8 @@ mod model;
 #[cfg(feature = "protobuf")]
 mod protobuf;
 mod roundtrip;
+#[cfg(feature = "protobuf")]
+mod schema;
 mod time;
 #[cfg(feature = "protobuf")]
 mod vectors;

@@ -10,7 +10,7 @@ use a2ad_proto::{
 };
 use proptest::prelude::*;
 
-use super::arbitrary as any;
+use super::{arbitrary as any, refused};
 
 fn through_protobuf<T: pb::Message + PartialEq + Debug>(value: &T) {
     assert_eq!(&T::decode(&value.encode_to_vec()).unwrap(), value);
@@ -18,8 +18,19 @@ fn through_protobuf<T: pb::Message + PartialEq + Debug>(value: &T) {
 
 #[track_caller]
 fn reason<T: pb::Message + Debug>(bytes: &[u8]) -> &'static str {
-    let DecodeError { reason } = T::decode(bytes).unwrap_err();
+    let DecodeError::Malformed(reason) = T::decode(bytes).unwrap_err() else {
+        panic!("only invalid");
+    };
     reason
+}
+
+#[track_caller]
+fn invalid<T: pb::Message + Debug>(bytes: &[u8]) -> (String, String) {
+    let DecodeError::Invalid(violations) = T::decode(bytes).unwrap_err() else {
+        panic!("malformed");
+    };
+    let [violation] = violations.0.try_into().unwrap();
+    (violation.field, violation.description)
 }
 
 proptest! {
@@ -132,7 +143,7 @@ fn json_10_numbers_become_doubles() {
         );
     }
     let infinite = [b"\x11".as_slice(), &f64::INFINITY.to_le_bytes()].concat();
-    assert_eq!(reason::<Json>(&infinite), "number that JSON cannot write");
+    assert_eq!(invalid::<Json>(&infinite).1, "number out of range");
 }
 
 #[test]
@@ -141,7 +152,7 @@ fn json_07_data_null_is_a_value_here_too() {
     assert_eq!(part.encode_to_vec(), b"\x22\x02\x08\x00");
     through_protobuf(&part);
     through_protobuf(&Part::text(""));
-    assert_eq!(reason::<Part>(b""), "part without content");
+    assert_eq!(invalid::<Part>(b""), refused::<Part>("{}"));
 }
 
 #[test]
@@ -197,15 +208,32 @@ fn what_is_malformed_is_refused() {
         reason::<GetTaskRequest>(&[0xff; 11]),
         "number longer than 64 bits"
     );
-    assert_eq!(reason::<TaskStatus>(b"\x08\x09"), "unknown TaskState");
     assert_eq!(reason::<TaskStatus>(b"\x1a\x02\x10\xff"), "unexpected end");
+}
+
+/// What protobuf can say but the protocol cannot is refused by its path, in the words that JSON gets.
+#[test]
+fn what_is_invalid_is_named() {
+    let time = "time out of range".to_owned();
+    let found = invalid::<TaskStatus>(b"\x1a\x06\x10\x80\x94\xeb\xdc\x03");
+    assert_eq!(found, ("timestamp".to_owned(), time));
+    let cases: [(&[u8], &str); 3] = [
+        (b"\x08\x09", r#"{"state":9}"#),
+        // A status whose message has a second part without content.
+        (
+            b"\x12\x07\x2a\x03\x0a\x01x\x2a\x00",
+            r#"{"message":{"parts":[{"text":"x"},{}]}}"#,
+        ),
+        (b"\x12\x02\x20\x07", r#"{"message":{"role":7}}"#),
+    ];
+    for (bytes, json) in cases {
+        assert_eq!(invalid::<TaskStatus>(bytes), refused::<TaskStatus>(json));
+    }
+    let (field, _) = invalid::<TaskStatus>(b"\x12\x07\x2a\x03\x0a\x01x\x2a\x00");
+    assert_eq!(field, "message.parts[1]");
     assert_eq!(
-        reason::<TaskStatus>(b"\x1a\x06\x10\x80\x94\xeb\xdc\x03"),
-        "time out of range"
-    );
-    assert_eq!(
-        reason::<StreamResponse>(b""),
-        "StreamResponse without a member"
+        invalid::<StreamResponse>(b""),
+        refused::<StreamResponse>("{}")
     );
 }
 
@@ -225,8 +253,8 @@ fn nesting_is_bounded() {
     };
     assert!(Json::decode(&nested(Json::DEPTH_MAX)).is_ok());
     assert_eq!(
-        reason::<Json>(&nested(Json::DEPTH_MAX + 1)),
-        "value nested too deeply"
+        invalid::<Json>(&nested(Json::DEPTH_MAX + 1)).1,
+        "nested too deeply"
     );
     assert!(Json::decode(&nested(3_000)).is_err());
 }

@@ -13,6 +13,9 @@ mod cards;
 mod configured;
 mod conversations;
 mod engine;
+mod grpc;
+mod grpc_input;
+mod grpc_tools;
 mod http_json;
 mod listing;
 mod messages;
@@ -28,6 +31,7 @@ macro_rules! scenarios {
     ($($name:ident),+ $(,)?) => {
         crate::scenarios!(@run jsonrpc_sqlite JsonRpc Sqlite $($name)+);
         crate::scenarios!(@run http_json_sqlite HttpJson Sqlite $($name)+);
+        crate::scenarios!(@run grpc_sqlite Grpc Sqlite $($name)+);
     };
     (@run $module:ident $binding:ident $store:ident $($name:ident)+) => {
         mod $module {

@@ -1,7 +1,12 @@
 //! The bindings side by side: the same condition is the same error, and the same task the same bytes.
 
-use a2ad_proto::Task;
+use a2ad_proto::pb::Message as _;
+use a2ad_proto::{
+    CancelTaskRequest, GetTaskRequest, ListTasksRequest, ListTasksResponse, SendMessageRequest,
+    StreamResponse, SubscribeToTaskRequest, Task, from_json,
+};
 use a2ad_testkit::client::{text, text_in};
+use a2ad_testkit::grpc::{self, Grpc};
 use a2ad_testkit::harness::{Binding, Harness, StoreKind};
 use a2ad_testkit::http::{Answer, call};
 use hyper::Method;
@@ -18,6 +23,38 @@ async fn over_json_rpc(server: &Harness, method: &str, params: &str) -> Answer {
 async fn over_http_json(server: &Harness, verb: Method, path: &str, body: &str) -> Answer {
     let answer = call(server.addr(), verb, path, &[V1], body.to_owned()).await;
     answer.unwrap()
+}
+
+/// The same parameters as a message; none if protobuf has no way to say it.
+fn encoded(method: &str, params: &str) -> Option<Vec<u8>> {
+    fn of<T: a2ad_proto::pb::Message + serde::de::DeserializeOwned>(
+        params: &str,
+    ) -> Option<Vec<u8>> {
+        let request: T = from_json(params.as_bytes()).ok()?;
+        Some(request.encode_to_vec())
+    }
+    match method {
+        // An enum is a number on the wire, whatever the number.
+        "ListTasks" if params == r#"{"status":99}"# => Some(vec![0x18, 99]),
+        "SendMessage" | "SendStreamingMessage" => of::<SendMessageRequest>(params),
+        "GetTask" => of::<GetTaskRequest>(params),
+        "ListTasks" => of::<ListTasksRequest>(params),
+        "CancelTask" => of::<CancelTaskRequest>(params),
+        "SubscribeToTask" => of::<SubscribeToTaskRequest>(params),
+        other => panic!("{other}"),
+    }
+}
+
+/// The message and the details of an error over gRPC, which are in the head alone.
+async fn told_by_grpc(server: &Harness, method: &str, message: &[u8]) -> (String, String) {
+    let answer = Grpc::new(server.addr()).call(method, &[], message).await;
+    let answer = answer.unwrap();
+    assert!(answer.messages.is_empty() && answer.trailers.is_none());
+    let status = answer.status();
+    let details = status.details.unwrap();
+    assert_eq!(details["code"], status.code);
+    assert_eq!(details["message"], status.message.as_str());
+    told(&details, "details")
 }
 
 /// The message and the details of an error, where the bindings have to agree.
@@ -119,6 +156,7 @@ async fn the_same_condition_is_the_same_error() {
         "/tasks/".to_owned(),
         String::new(),
     ));
+    let mut unspeakable = Vec::new();
     for (method, params, verb, path, body) in cases {
         let one = over_json_rpc(&server, method, &params).await.json();
         let other = over_http_json(&server, verb.clone(), &path, &body).await;
@@ -126,12 +164,25 @@ async fn the_same_condition_is_the_same_error() {
         let status = other.status.as_u16();
         let other = other.json();
         assert_eq!(other["error"]["code"], status, "{shown}");
-        assert_eq!(
-            told(&one["error"], "data"),
-            told(&other["error"], "details"),
-            "{shown}"
-        );
+        let expected = told(&one["error"], "data");
+        assert_eq!(expected, told(&other["error"], "details"), "{shown}");
+        match encoded(method, &params) {
+            Some(message) => {
+                let third = told_by_grpc(&server, method, &message).await;
+                assert_eq!(expected, third, "{shown}");
+            }
+            None => unspeakable.push(params),
+        }
     }
+    let only_in_text = [
+        r#"{"pageSize":"many"}"#,
+        r#"{"status":"TASK_STATE_BORED"}"#,
+        r#"{"statusTimestampAfter":"now"}"#,
+    ];
+    assert_eq!(
+        unspeakable, only_in_text,
+        "protobuf has a word for the others"
+    );
 }
 
 /// A result is the same text on every binding; JSON-RPC only puts its envelope around it.
@@ -177,4 +228,62 @@ async fn the_same_task_is_the_same_bytes() {
         .replace(r#"data: {"jsonrpc":"2.0","id":7,"result":"#, "data: ")
         .replace("}\n\n", "\n\n");
     assert_eq!(unwrapped.as_bytes(), other.body);
+}
+
+/// Over gRPC a result is another text, but the same task.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_task_is_the_same_message() {
+    let server = Harness::start(Binding::Grpc, StoreKind::Sqlite).await;
+    let done = server.client.send(text("burst 3")).await.unwrap();
+    server.client.send(text("ask what?")).await.unwrap();
+    let ask = async |method: &str, params: &str, metadata: &[(&str, &str)]| {
+        let message = encoded(method, params).unwrap();
+        let answer = Grpc::new(server.addr())
+            .call(method, metadata, &message)
+            .await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.status().code, 0);
+        answer.messages
+    };
+    let by_id = format!(r#"{{"id":"{}"}}"#, done.id);
+    let path = format!("/tasks/{}", done.id);
+    let json = over_http_json(&server, Method::GET, &path, "").await;
+    let one = Task::decode(&ask("GetTask", &by_id, &[]).await[0]).unwrap();
+    assert_eq!(one, from_json(&json.body).unwrap());
+    for (params, query) in [
+        (r#"{"includeArtifacts":true}"#, "includeArtifacts=true"),
+        (
+            r#"{"status":3,"historyLength":0}"#,
+            "status=3&historyLength=0",
+        ),
+    ] {
+        let path = format!("/tasks?{query}");
+        let json = over_http_json(&server, Method::GET, &path, "").await;
+        let page = ListTasksResponse::decode(&ask("ListTasks", params, &[]).await[0]).unwrap();
+        assert_eq!(page, from_json(&json.body).unwrap());
+    }
+    let path = format!("{path}:subscribe?afterSequence=0");
+    let events = over_http_json(&server, Method::GET, &path, "").await;
+    let events = String::from_utf8(events.body.to_vec()).unwrap();
+    let expected: Vec<(u64, StreamResponse)> = events
+        .split_terminator("\n\n")
+        .map(|event| {
+            let (id, data) = event
+                .strip_prefix("id: ")
+                .unwrap()
+                .split_once("\ndata: ")
+                .unwrap();
+            (id.parse().unwrap(), from_json(data.as_bytes()).unwrap())
+        })
+        .collect();
+    let metadata = [("last-event-id", "0"), ("a2a-extensions", grpc::REPLAY)];
+    let frames = ask("SubscribeToTask", &by_id, &metadata).await;
+    let frames: Vec<(u64, StreamResponse)> = frames
+        .iter()
+        .map(|frame| {
+            let mut response = StreamResponse::decode(frame).unwrap();
+            (grpc::take_number(&mut response).unwrap(), response)
+        })
+        .collect();
+    assert_eq!(frames, expected);
 }

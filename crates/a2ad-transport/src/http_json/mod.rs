@@ -47,7 +47,7 @@ where
     let result = match read_body(head, body, &inner.limits).await {
         Ok(body) => {
             let asked = (route, method);
-            perform(inner, named, asked, head, body, connection, &mut active).await
+            perform(inner, named, asked, head, body, &mut active).await
         }
         Err(refusal) => Err(refusal.into()),
     };
@@ -64,7 +64,7 @@ where
                 .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
             response
         }
-        Ok(Reply::Stream(events)) => sse::open(events),
+        Ok(Reply::Stream(stream)) => sse::open(Wrap::Bare, stream, connection, &inner.limits),
         Err(fault) => refuse(&fault, &head.headers, &inner.limits),
     };
     active.tell(response.headers_mut());
@@ -96,7 +96,6 @@ async fn perform(
     (route, method): (Route<'_>, Method),
     head: &Parts,
     body: Bytes,
-    connection: &Arc<Connection>,
     active: &mut Active,
 ) -> Result<Reply, Fault> {
     let span = tracing::debug_span!(
@@ -113,7 +112,5 @@ async fn perform(
     drop(body);
     let call = call?;
     active.clone_from(&call.active);
-    call.run(inner, || Wrap::Bare, connection.stop())
-        .instrument(span)
-        .await
+    call.run(inner).instrument(span).await
 }

@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::query;
 use super::route::Route;
-use crate::call::{PushRequest, Request};
+use crate::call::Request;
 use crate::errors::{Fault, Refusal};
 use crate::method::Method;
 use crate::percent::{Plus, decode};
@@ -45,10 +45,7 @@ pub(super) fn read(
             if method == Method::CreateTaskPushNotificationConfig {
                 tenant = object::<TaskPushNotificationConfig>(body)?.tenant;
             }
-            Request::Push(PushRequest {
-                tenant,
-                task_id: id("taskId", task)?,
-            })
+            Request::push(tenant, id("taskId", task)?)
         }
         Route::ExtendedCard => Request::ExtendedCard(GetExtendedAgentCardRequest::default()),
     })

@@ -59,7 +59,7 @@ where
 {
     let began = Instant::now();
     let done = match body::read(body, &head.headers, &[media::JSON_NAME], &inner.limits).await {
-        Ok(body) => perform(inner, named, head, body, connection).await,
+        Ok(body) => perform(inner, named, head, body).await,
         Err(refusal) => Done::refused(RawValue::NULL, refusal),
     };
     let refused = done.result.as_ref().err().map(|fault| fault.kind.reason());
@@ -74,7 +74,9 @@ where
     } = done;
     let mut response = match result {
         Ok(Reply::Result(json)) => reply::whole(StatusCode::OK, reply::JSON, success(&id, &json)),
-        Ok(Reply::Stream(events)) => sse::open(events),
+        Ok(Reply::Stream(stream)) => {
+            sse::open(Wrap::JsonRpc(id), stream, connection, &inner.limits)
+        }
         Err(fault) => {
             let streams = method.is_some_and(Method::streams);
             let events = streams && media::accepts_events(&head.headers);
@@ -85,13 +87,7 @@ where
     response
 }
 
-async fn perform(
-    inner: &Inner,
-    named: Named<'_>,
-    head: &Parts,
-    body: Bytes,
-    connection: &Arc<Connection>,
-) -> Done {
+async fn perform(inner: &Inner, named: Named<'_>, head: &Parts, body: Bytes) -> Done {
     let envelope = match envelope::read(&body) {
         Ok(envelope) => envelope,
         Err((id, refusal)) => return Done::refused(id, refusal),
@@ -114,10 +110,7 @@ async fn perform(
     let result = match call {
         Ok(call) => {
             active = call.active.clone();
-            let wrap = || Wrap::JsonRpc(id.clone());
-            call.run(inner, wrap, connection.stop())
-                .instrument(span)
-                .await
+            call.run(inner).instrument(span).await
         }
         Err(fault) => Err(fault),
     };

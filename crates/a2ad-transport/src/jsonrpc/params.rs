@@ -1,21 +1,14 @@
 //! From an envelope to a request.
 
-use a2ad_proto::{TaskPushNotificationConfig, from_json};
-use serde::Deserialize;
+use a2ad_proto::{
+    DeleteTaskPushNotificationConfigRequest, GetTaskPushNotificationConfigRequest,
+    ListTaskPushNotificationConfigsRequest, TaskPushNotificationConfig, from_json,
+};
 
 use super::envelope::Envelope;
-use crate::call::{PushRequest, Request};
+use crate::call::Request;
 use crate::errors::{Fault, Refusal};
 use crate::method::Method;
-
-/// What the last three methods of push configurations have in common.
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct OfTask {
-    tenant: String,
-    #[serde(alias = "task_id", rename = "taskId")]
-    task_id: String,
-}
 
 /// What a request asks for.
 pub(super) fn read(method: Option<Method>, envelope: &Envelope<'_>) -> Result<Request, Fault> {
@@ -29,17 +22,20 @@ pub(super) fn read(method: Option<Method>, envelope: &Envelope<'_>) -> Result<Re
         Method::CancelTask => Request::Cancel(from_json(params)?),
         Method::SubscribeToTask => Request::Subscribe(from_json(params)?),
         Method::CreateTaskPushNotificationConfig => {
-            let config: TaskPushNotificationConfig = from_json(params)?;
-            Request::Push(PushRequest {
-                tenant: config.tenant,
-                task_id: config.task_id,
-            })
+            let request: TaskPushNotificationConfig = from_json(params)?;
+            Request::push(request.tenant, request.task_id)
         }
-        Method::GetTaskPushNotificationConfig
-        | Method::ListTaskPushNotificationConfigs
-        | Method::DeleteTaskPushNotificationConfig => {
-            let OfTask { tenant, task_id } = from_json(params)?;
-            Request::Push(PushRequest { tenant, task_id })
+        Method::GetTaskPushNotificationConfig => {
+            let request: GetTaskPushNotificationConfigRequest = from_json(params)?;
+            Request::push(request.tenant, request.task_id)
+        }
+        Method::ListTaskPushNotificationConfigs => {
+            let request: ListTaskPushNotificationConfigsRequest = from_json(params)?;
+            Request::push(request.tenant, request.task_id)
+        }
+        Method::DeleteTaskPushNotificationConfig => {
+            let request: DeleteTaskPushNotificationConfigRequest = from_json(params)?;
+            Request::push(request.tenant, request.task_id)
         }
         Method::GetExtendedAgentCard => Request::ExtendedCard(from_json(params)?),
     })

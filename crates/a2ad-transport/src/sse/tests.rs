@@ -3,6 +3,7 @@ use a2ad_core::task::Shape;
 use futures_util::StreamExt as _;
 
 use super::*;
+use crate::operations::FrameSource;
 
 fn frame(number: u64, bytes: &'static str) -> Frame {
     Frame {
@@ -16,8 +17,16 @@ fn rpc(id: &str) -> Wrap {
     Wrap::JsonRpc(RawValue::from_string(id.to_owned()).unwrap())
 }
 
+fn stream(first: Vec<Frame>, source: Option<Box<dyn FrameSource>>) -> call::Stream {
+    call::Stream {
+        first,
+        source,
+        ends_with_question: false,
+    }
+}
+
 async fn written(wrap: Wrap, frames: Vec<Frame>, limits: &Limits) -> Vec<String> {
-    let events = Events::follow(wrap, frames, None, CancellationToken::new(), limits);
+    let events = Events::follow(wrap, stream(frames, None), CancellationToken::new(), limits);
     let chunks = events
         .0
         .map(|chunk| String::from_utf8(chunk.to_vec()).unwrap());
@@ -88,10 +97,15 @@ async fn a_stream_that_stops_shows_what_is_at_hand_and_waits_for_nothing() {
     stop.cancel();
     let source = Box::new(Once(Some(vec![frame(7, "{}")])));
     let limits = Limits::default();
-    let events = Events::follow(Wrap::Bare, Vec::new(), Some(source), stop.clone(), &limits);
+    let events = Events::follow(
+        Wrap::Bare,
+        stream(Vec::new(), Some(source)),
+        stop.clone(),
+        &limits,
+    );
     assert_eq!(events.0.collect::<Vec<_>>().await, ["id: 7\ndata: {}\n\n"]);
     let source = Box::new(Once(None));
-    let events = Events::follow(Wrap::Bare, Vec::new(), Some(source), stop, &limits);
+    let events = Events::follow(Wrap::Bare, stream(Vec::new(), Some(source)), stop, &limits);
     assert!(events.0.collect::<Vec<_>>().await.is_empty());
 }
 

@@ -39,8 +39,32 @@ pub(super) fn frame(number: u64, bytes: impl Into<Bytes>) -> Frame {
     }
 }
 
+type Make = fn(u64) -> Frame;
+
 fn small(number: u64) -> Frame {
     frame(number, format!(r#"{{"n":{number}}}"#))
+}
+
+fn large(number: u64) -> Frame {
+    frame(number, format!("\"{}\"", "x".repeat(60_000)))
+}
+
+/// The same two as events that can be understood.
+fn small_event(number: u64) -> Frame {
+    frame(
+        number,
+        r#"{"statusUpdate":{"taskId":"t","contextId":"c","status":{"state":"TASK_STATE_WORKING"}}}"#,
+    )
+}
+
+fn large_event(number: u64) -> Frame {
+    let text = "x".repeat(60_000);
+    frame(
+        number,
+        format!(
+            r#"{{"artifactUpdate":{{"taskId":"t","contextId":"c","artifact":{{"artifactId":"a","parts":[{{"text":"{text}"}}]}}}}}}"#
+        ),
+    )
 }
 
 fn refuse(id: &str) -> EngineError {
@@ -68,6 +92,10 @@ impl Scripted {
 
     fn follow(&self, id: &str, after: Option<Number>) -> Result<Box<dyn FrameSource>, EngineError> {
         let first = after.map_or(1, |after| after.0 + 1);
+        let (id, small, large): (_, Make, Make) = match id.strip_prefix("event-") {
+            Some(id) => (id, small_event, large_event),
+            None => (id, small, large),
+        };
         let steps = match id {
             "three" => vec![Step::Batch((first..=3).map(small).collect())],
             "late" => vec![
@@ -82,7 +110,7 @@ impl Scripted {
                     .map(|number| frame(number, format!("\"{}\"", "x".repeat(20_000))))
                     .collect(),
             )],
-            "flood" => vec![Step::Flood(Arc::clone(&self.taken))],
+            "flood" => vec![Step::Flood(Arc::clone(&self.taken), large)],
             _ => return Err(refuse(id)),
         };
         Ok(Box::new(Script(steps.into())))
@@ -93,7 +121,7 @@ enum Step {
     Batch(Vec<Frame>),
     Fail(EngineError),
     Silence,
-    Flood(Arc<AtomicUsize>),
+    Flood(Arc<AtomicUsize>, Make),
 }
 
 struct Script(VecDeque<Step>);
@@ -108,13 +136,10 @@ impl Script {
                 self.0.push_front(Step::Silence);
                 std::future::pending().await
             }
-            Step::Flood(taken) => {
+            Step::Flood(taken, make) => {
                 let number = taken.fetch_add(1, Ordering::SeqCst) as u64 + 1;
-                self.0.push_front(Step::Flood(taken));
-                Some(Ok(vec![frame(
-                    number,
-                    format!("\"{}\"", "x".repeat(60_000)),
-                )]))
+                self.0.push_front(Step::Flood(taken, make));
+                Some(Ok(vec![make(number)]))
             }
         }
     }

@@ -3,6 +3,7 @@
 mod deadlines;
 mod engine;
 mod framing;
+mod grpc;
 mod http_json;
 mod routes;
 mod rpc;
