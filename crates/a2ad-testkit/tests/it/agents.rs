@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::configured::{Configured, answered, for_tenant, saying};
+use crate::configured::{Configured, answered, for_tenant, grpc_reason, saying};
 
 const THREE: &str = "
 agents:
@@ -18,6 +18,12 @@ fn reason(answer: &Value) -> &str {
     details[0]["reason"]
         .as_str()
         .unwrap_or_else(|| panic!("{answer}"))
+}
+
+fn said_over_grpc(answer: &a2ad_testkit::grpc::Answer) -> String {
+    let task = crate::grpc::task_of(answer);
+    let said = task.status.message.unwrap();
+    said.parts[0].as_text().unwrap().to_owned()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -81,6 +87,10 @@ async fn ten_02_a_tenant_in_the_request_names_the_agent() {
         (answer.status.as_u16(), reason(&answer.json())),
         (400, "INVALID_PARAMS")
     );
+    let answer = server.grpc("SendMessage", &[], &to_two).await;
+    assert_eq!(said_over_grpc(&answer), "I am two");
+    let answer = server.grpc("SendMessage", &[], &saying("who?")).await;
+    assert_eq!(said_over_grpc(&answer), "I am one");
     // An empty one is none.
     let response = server
         .rpc("/two", "SendMessage", &for_tenant("", saying("who?")))
@@ -107,8 +117,12 @@ async fn ten_03_unknown_and_hidden_tenants_are_answered_alike() {
             ),
             ("GetExtendedAgentCard", json!({})),
         ] {
-            let response = server.rpc("/", method, &for_tenant(tenant, params)).await;
+            let params = for_tenant(tenant, params);
+            let response = server.rpc("/", method, &params).await;
             told.push(response.to_string());
+            let answer = server.grpc(method, &[], &params).await;
+            let reason = &response["error"]["data"][0]["reason"];
+            assert_eq!(grpc_reason(&answer), *reason, "{method}");
         }
         for (verb, path) in [
             (Method::GET, "/tasks/t"),

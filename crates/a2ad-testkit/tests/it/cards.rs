@@ -1,5 +1,6 @@
 //! Agent cards: what they say, where they are, and how they are cached.
 
+use a2ad_proto::pb::Message as _;
 use a2ad_server::StartError;
 use a2ad_testkit::http::Answer;
 use hyper::Method;
@@ -57,10 +58,14 @@ async fn card_01_an_agent_that_says_nothing_still_has_a_whole_card() {
         "the port that was found for port 0"
     );
     let root = format!("{base}/");
-    let urls = urls(&card);
+    let grpc = server.handle.addr().to_string();
     assert_eq!(
-        urls[..2],
-        [("JSONRPC", root.as_str()), ("HTTP+JSON", base.as_str())]
+        urls(&card),
+        [
+            ("JSONRPC", root.as_str()),
+            ("HTTP+JSON", base.as_str()),
+            ("GRPC", grpc.as_str())
+        ]
     );
     for interface in card["supportedInterfaces"].as_array().unwrap() {
         assert_eq!(interface["protocolVersion"], "1.0");
@@ -94,11 +99,19 @@ async fn every_agent_has_its_card_at_all_its_addresses() {
     let card = second.json();
     assert_eq!(card["name"], "Second");
     let url = format!("{}/agents/two", server.handle.url());
-    let urls = urls(&card);
+    let grpc = server.handle.addr().to_string();
     assert_eq!(
-        urls[..2],
-        [("JSONRPC", url.as_str()), ("HTTP+JSON", url.as_str())]
+        urls(&card),
+        [
+            ("JSONRPC", url.as_str()),
+            ("HTTP+JSON", url.as_str()),
+            ("GRPC", grpc.as_str())
+        ]
     );
+    // gRPC has no paths, so its requests have to say whom they are for.
+    let interfaces = &card["supportedInterfaces"];
+    assert_eq!(interfaces[2]["tenant"], "two");
+    assert!(interfaces[0].get("tenant").is_none() && interfaces[1].get("tenant").is_none());
     for path in [
         format!("/inside{CARD}"),
         format!("/agents/inside{CARD}"),
@@ -389,4 +402,29 @@ async fn addresses_follow_from_the_public_url_or_a_trusted_proxy() {
     )
     .await;
     assert_eq!((url.as_str(), varies), ("https://fixed.test", false));
+}
+
+/// A port of its own for gRPC is in the card, and has nothing else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grpc_can_have_a_port_of_its_own() {
+    let server = Configured::start("grpc_listen: 127.0.0.1:0\nagents: [{id: a, echo: }]").await;
+    let addr = server.handle.grpc_addr().unwrap();
+    let card = server.get(CARD, &[]).await.json();
+    let interfaces = urls(&card);
+    let grpc = addr.to_string();
+    assert_eq!(interfaces[2], ("GRPC", grpc.as_str()));
+    let request = a2ad_proto::ListTasksRequest::default().encode_to_vec();
+    for to in [addr, server.handle.addr()] {
+        let client = a2ad_testkit::grpc::Grpc::new(to);
+        let answer = client.call("ListTasks", &[], &request).await.unwrap();
+        assert_eq!(answer.status().code, 0);
+    }
+    for path in ["/", CARD, "/metrics", "/livez", "/tasks"] {
+        let answer = a2ad_testkit::http::call(addr, Method::GET, path, &[], "").await;
+        assert_eq!(answer.unwrap().status, 404, "{path}");
+    }
+    // A path before our proxy is nowhere in gRPC.
+    let server = Configured::start("public_url: https://x.test/a\nagents: [{id: a, echo: }]").await;
+    let card = server.get(CARD, &[]).await.json();
+    assert_eq!(urls(&card).len(), 2);
 }

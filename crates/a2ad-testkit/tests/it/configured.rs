@@ -1,7 +1,15 @@
 //! A server from a configuration, and plain calls to it.
 
+use a2ad_proto::pb::Message;
+use a2ad_proto::{
+    CancelTaskRequest, DeleteTaskPushNotificationConfigRequest, GetExtendedAgentCardRequest,
+    GetTaskPushNotificationConfigRequest, GetTaskRequest, ListTaskPushNotificationConfigsRequest,
+    ListTasksRequest, SendMessageRequest, SubscribeToTaskRequest, TaskPushNotificationConfig,
+    from_json,
+};
 use a2ad_server::config::Source;
 use a2ad_server::{Handle, Server, StartError};
+use a2ad_testkit::grpc::{self, Grpc};
 use a2ad_testkit::http::{Answer, call};
 use hyper::Method;
 use serde_json::{Value, json};
@@ -65,6 +73,52 @@ impl Configured {
         let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
         self.call(Method::POST, path, headers, body.to_string())
             .await
+    }
+}
+
+impl Configured {
+    /// A gRPC call, whose message is the protobuf of `params`.
+    pub(crate) async fn grpc(
+        &self,
+        method: &str,
+        metadata: &[(&str, &str)],
+        params: &Value,
+    ) -> grpc::Answer {
+        let client = Grpc::new(self.handle.addr());
+        let answer = client
+            .call(method, metadata, &protobuf(method, params))
+            .await;
+        answer.unwrap()
+    }
+}
+
+/// `ErrorInfo.reason` of a call that failed.
+pub(crate) fn grpc_reason(answer: &grpc::Answer) -> String {
+    let status = answer.status();
+    let details = status
+        .details
+        .as_ref()
+        .unwrap_or_else(|| panic!("{status:?}"));
+    details["details"][0]["reason"].as_str().unwrap().to_owned()
+}
+
+fn protobuf(method: &str, params: &Value) -> Vec<u8> {
+    fn of<T: serde::de::DeserializeOwned + Message>(params: &Value) -> Vec<u8> {
+        let message: T = from_json(params.to_string().as_bytes()).unwrap();
+        message.encode_to_vec()
+    }
+    match method {
+        "SendMessage" | "SendStreamingMessage" => of::<SendMessageRequest>(params),
+        "GetTask" => of::<GetTaskRequest>(params),
+        "ListTasks" => of::<ListTasksRequest>(params),
+        "CancelTask" => of::<CancelTaskRequest>(params),
+        "SubscribeToTask" => of::<SubscribeToTaskRequest>(params),
+        "CreateTaskPushNotificationConfig" => of::<TaskPushNotificationConfig>(params),
+        "GetTaskPushNotificationConfig" => of::<GetTaskPushNotificationConfigRequest>(params),
+        "ListTaskPushNotificationConfigs" => of::<ListTaskPushNotificationConfigsRequest>(params),
+        "DeleteTaskPushNotificationConfig" => of::<DeleteTaskPushNotificationConfigRequest>(params),
+        "GetExtendedAgentCard" => of::<GetExtendedAgentCardRequest>(params),
+        _ => panic!("no method {method}"),
     }
 }
 

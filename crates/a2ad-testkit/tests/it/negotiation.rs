@@ -3,7 +3,7 @@
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::configured::{Configured, answered, saying};
+use crate::configured::{Configured, answered, for_tenant, grpc_reason, saying};
 
 const METHODS: [(&str, &str); 11] = [
     (
@@ -83,7 +83,18 @@ async fn ext_04_required_extensions_are_required_of_every_operation() {
                 "urn:x:must"
             );
         }
+        let may = [("a2a-extensions", "urn:x:may")];
+        let answer = server.grpc(method, &may, &params).await;
+        assert_eq!(
+            grpc_reason(&answer),
+            "EXTENSION_SUPPORT_REQUIRED",
+            "{method}"
+        );
         let headers = [("a2a-extensions", "urn:x:must")];
+        let answer = server.grpc(method, &headers, &params).await;
+        if answer.status().code != 0 {
+            assert_ne!(grpc_reason(&answer), "EXTENSION_SUPPORT_REQUIRED");
+        }
         let answer = server.rpc_with("/", &headers, method, &params).await;
         let text = String::from_utf8_lossy(&answer.body);
         assert!(!text.contains("-32008"), "{method}: {text}");
@@ -114,10 +125,13 @@ async fn ext_05_what_was_switched_on_is_echoed() {
     for (method, params) in [METHODS[0], METHODS[1], METHODS[3]] {
         let params: Value = serde_json::from_str(params).unwrap();
         let answer = server.rpc_with("/", &asked, method, &params).await;
-        assert_eq!(
-            answer.headers["a2a-extensions"], "urn:x:must, urn:x:may",
-            "{method}"
-        );
+        let over_grpc = server.grpc(method, &asked, &params).await;
+        for headers in [answer.headers, over_grpc.headers] {
+            assert_eq!(
+                headers["a2a-extensions"], "urn:x:must, urn:x:may",
+                "{method}"
+            );
+        }
     }
     for (verb, path, body) in [&PATHS[0], &PATHS[1], &PATHS[3]] {
         let answer = server.call(verb.clone(), path, &asked, *body).await;
@@ -168,6 +182,8 @@ async fn ops_02_what_is_switched_off_is_refused_as_the_card_says() {
             told["error"]["data"][0]["reason"], reason,
             "{agent} {method}"
         );
+        let answer = server.grpc(method, &[], &for_tenant(agent, params)).await;
+        assert_eq!(grpc_reason(&answer), reason, "{agent} {method}");
         let (verb, path, body) = &PATHS[at];
         let answer = server
             .call(verb.clone(), &format!("/{agent}{path}"), &[], *body)
@@ -234,6 +250,8 @@ async fn send_09_only_the_media_types_of_the_card_and_its_skills_are_taken() {
                 );
                 continue;
             }
+            let answer = server.grpc(method, &[], &params).await;
+            assert_eq!(grpc_reason(&answer), "CONTENT_TYPE_NOT_SUPPORTED", "{part}");
             let (told, rest) = (told.json(), rest.json());
             assert_eq!(told["error"]["code"], -32005, "{part}");
             let blamed = &told["error"]["data"][1]["fieldViolations"][0];
