@@ -33,10 +33,16 @@ struct Client {
     tests: fn(&Place) -> Result<Command>,
 }
 
-const CLIENTS: &[Client] = &[Client {
-    name: "python",
-    tests: python_tests,
-}];
+const CLIENTS: &[Client] = &[
+    Client {
+        name: "python",
+        tests: python_tests,
+    },
+    Client {
+        name: "js",
+        tests: js_tests,
+    },
+];
 
 /// Where things lie.
 struct Place {
@@ -208,5 +214,36 @@ fn python_tests(place: &Place) -> Result<Command> {
     command.args(["-p", "no:cacheprovider"]);
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     command.arg(root().join("interop").join("python"));
+    Ok(command)
+}
+
+/// Node comes with the Python packages. Its packages go where the tests are copied to: modules
+/// are looked for above the file that imports them, and nothing is to be written into the sources.
+fn js_tests(place: &Place) -> Result<Command> {
+    python::install(&place.tools)?;
+    let node = python::node(&place.tools)?;
+    let program = node.join("bin").join("node");
+    let sources = root().join("interop").join("js");
+    let folder = place.work.join("js").join("tests");
+    fs::create_dir_all(&folder)?;
+    for name in ["package.json", "package-lock.json", "interop.test.mjs"] {
+        fs::copy(sources.join(name), folder.join(name)).with_context(|| format!("copy {name}"))?;
+    }
+    let pinned = python::read(&[
+        &python::requirements(),
+        &folder.join("package.json"),
+        &folder.join("package-lock.json"),
+    ])?;
+    python::once(&folder.join("installed"), &pinned, || {
+        println!("installing Node packages into {}", folder.display());
+        let mut command = Command::new(&program);
+        command.arg(node.join("lib/node_modules/npm/bin/npm-cli.js"));
+        command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+        succeed(command.arg("--loglevel=error").current_dir(&folder))
+    })?;
+    let mut command = Command::new(&program);
+    // A test that hangs has its own deadline; one that is over does not wait for connections.
+    command.args(["--test", "--test-force-exit", "--test-reporter=dot"]);
+    command.arg(folder.join("interop.test.mjs"));
     Ok(command)
 }

