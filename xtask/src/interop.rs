@@ -42,6 +42,10 @@ const CLIENTS: &[Client] = &[
         name: "js",
         tests: js_tests,
     },
+    Client {
+        name: "rust",
+        tests: rust_tests,
+    },
 ];
 
 /// Where things lie.
@@ -246,4 +250,16 @@ fn js_tests(place: &Place) -> Result<Command> {
     command.args(["--test", "--test-force-exit", "--test-reporter=dot"]);
     command.arg(folder.join("interop.test.mjs"));
     Ok(command)
+}
+
+/// With the features of the test step, so that nothing is built twice.
+fn rust_tests(_: &Place) -> Result<Command> {
+    let built = || {
+        let mut command = cargo();
+        command.args(["test", "--workspace", "--all-features", "--locked"]);
+        command.args(["--quiet", "--test", "interop"]);
+        command
+    };
+    succeed(built().arg("--no-run"))?;
+    Ok(built())
 }

@@ -24,7 +24,7 @@ cargo xtask <command>
   ci --list           the names of its steps
   ci <step>…          only these steps
   generate [--check]  writes docs/a2ad.schema.json and the help texts in docs/command.md
-  interop [client]…   tests with the official clients of A2A: python, js
+  interop [client]…   tests with the official clients of A2A: python, js, rust
   layers              checks which crate uses which
   deny                checks licences, sources and banned crates (installs cargo-deny once)
   soak [arguments]    the long kill test; by default 500 kills";
