@@ -20,8 +20,8 @@ use crate::workspace::{cargo, root, succeed, target_directory};
 /// agent card does not list exactly these.
 const BINDINGS: &[&str] = &["JSONRPC", "HTTP+JSON"];
 
-/// Parts of the protocol that are not in every version of the server: `message` is the direct
-/// reply with a message instead of a task.
+/// What else the server has that not every version of it does. `message`: direct replies with a
+/// message instead of a task; the agent's rule for it has to be there too.
 const FEATURES: &[&str] = &[];
 
 /// How long the server may take to say where it listens.
@@ -261,5 +261,8 @@ fn rust_tests(_: &Place) -> Result<Command> {
         command
     };
     succeed(built().arg("--no-run"))?;
-    Ok(built())
+    let mut tests = built();
+    // What is wrong stands in the first lines.
+    tests.env("RUST_BACKTRACE", "0");
+    Ok(tests)
 }
