@@ -213,7 +213,7 @@ fn address(said: ChildStdout) -> Option<String> {
 fn python_tests(place: &Place) -> Result<Command> {
     python::install(&place.tools)?;
     let mut command = python::python(&place.tools);
-    command.args(["-m", "pytest", "--quiet", "--no-header"]);
+    command.args(["-m", "pytest", "--quiet", "--no-header", "--tb=short"]);
     // Nothing is to be written into the sources.
     command.args(["-p", "no:cacheprovider"]);
     command.env("PYTHONDONTWRITEBYTECODE", "1");

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 
 use crate::workspace::{output, root, succeed};
 
@@ -63,8 +63,8 @@ pub(crate) fn install(tools: &Path) -> Result<()> {
             vec!["-m".into(), "pip".into()]
         } else {
             vec![fetched(tools).context(
-                "there is no Python 3.10 or newer with its venv module (Debian: python3-venv), \
-                 and none could be fetched",
+                "install Python 3.10 or newer with its venv module (Debian: python3-venv); \
+                 there is none, and none could be fetched",
             )?]
         };
         let mut command = python(tools);
@@ -118,7 +118,9 @@ fn fetched(tools: &Path) -> Result<OsString> {
     let base = base(tools);
     fs::create_dir_all(&base)?;
     let mut command = Command::new("sh");
-    succeed(command.args(["-c", FETCH, "fetch python3-venv"]).arg(&base))?;
+    command.args(["-c", FETCH, "fetch python3-venv"]).arg(&base);
+    let status = command.status()?;
+    ensure!(status.success(), "apt-get and dpkg-deb: {status}");
     let mut command = Command::new(base.join("usr/bin/python3"));
     command.env("LD_LIBRARY_PATH", libraries(&base));
     // Debian's ensurepip looks for pip where the system has it.
