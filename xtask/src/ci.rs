@@ -8,7 +8,7 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, bail};
 
 use crate::workspace::{cargo, metadata, succeed};
-use crate::{deny, generate, layers};
+use crate::{deny, generate, interop, layers};
 
 struct Step {
     name: &'static str,
@@ -32,6 +32,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "test",
         run: || succeed(cargo().args(["test", "--workspace", "--all-features", "--locked"])),
+    },
+    Step {
+        name: "interop",
+        run: || interop::run(&[]),
     },
     Step {
         name: "generated",

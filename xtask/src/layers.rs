@@ -103,6 +103,12 @@ const LAYERS: &[Layer] = &[
         outermost: true,
     },
     Layer {
+        name: "a2ad-interop",
+        ours: &[],
+        not: &[],
+        outermost: true,
+    },
+    Layer {
         name: "xtask",
         ours: &[],
         not: &[],

@@ -8,7 +8,9 @@
 mod ci;
 mod deny;
 mod generate;
+mod interop;
 mod layers;
+mod python;
 mod workspace;
 
 use std::process::ExitCode;
@@ -22,6 +24,7 @@ cargo xtask <command>
   ci --list           the names of its steps
   ci <step>…          only these steps
   generate [--check]  writes docs/a2ad.schema.json and the help texts in docs/command.md
+  interop [client]…   tests with the official clients of A2A: python, js, rust
   layers              checks which crate uses which
   deny                checks licences, sources and banned crates (installs cargo-deny once)
   soak [arguments]    the long kill test; by default 500 kills";
@@ -47,6 +50,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["ci", steps @ ..] => ci::run(steps),
         ["generate"] => generate::write(),
         ["generate", "--check"] => generate::check(),
+        ["interop", clients @ ..] => interop::run(clients),
         ["layers"] => layers::check(),
         ["deny"] => deny::check(),
         ["soak", rest @ ..] => soak(rest),

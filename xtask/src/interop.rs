@@ -1,0 +1,263 @@
+//! The official clients of A2A against the real server: `cargo xtask interop`.
+//!
+//! Each client gets a server of its own, on a free port of the loopback interface and with an
+//! empty data folder, and finds its tests below `interop/`. What they need is installed below the
+//! target folder, again only if what is pinned has changed.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail, ensure};
+
+use crate::python;
+use crate::workspace::{cargo, root, succeed, target_directory};
+
+/// What the server has. The clients are tested over each of these bindings, and fail if the
+/// agent card does not list exactly these.
+const BINDINGS: &[&str] = &["JSONRPC", "HTTP+JSON", "GRPC"];
+
+/// How long the server may take to say where it listens.
+const START: Duration = Duration::from_secs(30);
+
+/// A client to test with: its name, what runs its tests, and what has to be there first.
+struct Client {
+    name: &'static str,
+    tests: fn(&Place) -> Result<Command>,
+}
+
+const CLIENTS: &[Client] = &[
+    Client {
+        name: "python",
+        tests: python_tests,
+    },
+    Client {
+        name: "js",
+        tests: js_tests,
+    },
+    Client {
+        name: "rust",
+        tests: rust_tests,
+    },
+];
+
+/// Where things lie.
+struct Place {
+    /// Where things are installed, `target/tools`.
+    tools: PathBuf,
+    /// Where the tests leave things, `target/interop`.
+    work: PathBuf,
+}
+
+/// Tests with the named clients, or with all.
+pub(crate) fn run(names: &[&str]) -> Result<()> {
+    for name in names {
+        if CLIENTS.iter().all(|client| client.name != *name) {
+            let known: Vec<_> = CLIENTS.iter().map(|client| client.name).collect();
+            bail!("no client `{name}`; there are {}", known.join(", "));
+        }
+    }
+    let target = target_directory()?;
+    let place = Place {
+        tools: target.join("tools"),
+        work: target.join("interop"),
+    };
+    let chosen = CLIENTS
+        .iter()
+        .filter(|client| names.is_empty() || names.contains(&client.name));
+    let program = server_program(&target)?;
+    let mut wrong = Vec::new();
+    for client in chosen {
+        let begin = Instant::now();
+        let mut tests =
+            (client.tests)(&place).with_context(|| format!("set up {}", client.name))?;
+        let ready = begin.elapsed().as_secs_f64();
+        let begin = Instant::now();
+        let server = Server::start(&program, &place.work.join(client.name))?;
+        tests.current_dir(root());
+        tests.env("A2AD_INTEROP_URL", &server.url);
+        tests.env("A2AD_INTEROP_BINDINGS", BINDINGS.join(","));
+        // What a proxy is set for is not for us: all of this stays on the loopback interface.
+        for proxy in ["http_proxy", "https_proxy", "all_proxy", "grpc_proxy"] {
+            tests.env_remove(proxy).env_remove(proxy.to_uppercase());
+        }
+        let done = succeed(&mut tests);
+        let log = server.stop();
+        match done {
+            Ok(()) => println!(
+                "    {} ok, {:.1} s (ready after {ready:.1} s)",
+                client.name,
+                begin.elapsed().as_secs_f64()
+            ),
+            Err(error) => {
+                println!("--- the server's log ({})", log.display());
+                println!(
+                    "{}",
+                    fs::read_to_string(&log).unwrap_or_default().trim_end()
+                );
+                println!("---");
+                wrong.push(format!("{}: {error:#}", client.name));
+            }
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n       "));
+    Ok(())
+}
+
+/// The binary as the tests build it: `cargo build` leaves out the features that only tests ask
+/// for, and would build half of everything again.
+fn server_program(target: &Path) -> Result<PathBuf> {
+    let mut command = cargo();
+    command.args(["test", "--workspace", "--all-features", "--locked"]);
+    succeed(command.args(["--no-run", "--quiet", "--test", "it"]))?;
+    let name = format!("a2ad{}", std::env::consts::EXE_SUFFIX);
+    Ok(target.join("debug").join(name))
+}
+
+/// A running `a2ad serve`.
+struct Server {
+    url: String,
+    log: PathBuf,
+    watch: Child,
+    /// The server lives as long as this is open, so it does not outlive us, however we end.
+    life: Option<ChildStdin>,
+}
+
+/// Starts what its arguments say and ends it, by its process id, when the input ends.
+const WATCH: &str = r#"
+"$@" & server=$!
+trap '' INT TERM HUP
+exec >&-
+read -r _
+kill "$server"
+wait "$server"
+"#;
+
+impl Server {
+    fn start(program: &Path, folder: &Path) -> Result<Self> {
+        let data = folder.join("data");
+        if data.exists() {
+            fs::remove_dir_all(&data).with_context(|| format!("remove {}", data.display()))?;
+        }
+        fs::create_dir_all(folder).with_context(|| format!("create {}", folder.display()))?;
+        let log = folder.join("server.log");
+        let mut command = Command::new("sh");
+        command.args(["-c", WATCH, "sh"]).arg(program);
+        command.args(["serve", "--listen", "127.0.0.1:0", "--config"]);
+        command.arg(root().join("interop").join("agents.yaml"));
+        command.arg("--data-dir").arg(&data);
+        command.env("A2AD_LOG_LEVEL", "info").env_remove("RUST_LOG");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stderr(fs::File::create(&log)?);
+        let mut watch = command.spawn().context("start a2ad serve")?;
+        let said = watch.stdout.take();
+        let mut server = Self {
+            url: String::new(),
+            log,
+            life: watch.stdin.take(),
+            watch,
+        };
+        let url = said.and_then(address);
+        let Some(url) = url else {
+            let log = server.stop();
+            let log = fs::read_to_string(log).unwrap_or_default();
+            bail!("a2ad serve did not say where it listens\n{log}");
+        };
+        server.url = url;
+        Ok(server)
+    }
+
+    /// Ends it and returns where its log is.
+    fn stop(mut self) -> PathBuf {
+        self.end();
+        self.log.clone()
+    }
+
+    fn end(&mut self) {
+        if self.life.take().is_some()
+            && let Err(error) = self.watch.wait()
+        {
+            eprintln!("xtask: wait for a2ad serve: {error}");
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The address from the banner, if it comes in time.
+fn address(said: ChildStdout) -> Option<String> {
+    let (sender, receiver) = mpsc::sync_channel(1);
+    // Reads on to the end, so that the server never writes into a closed pipe.
+    std::thread::spawn(move || {
+        for line in BufReader::new(said).lines().map_while(Result::ok) {
+            if let Some((_, url)) = line.split_once(" listening on ") {
+                let _nobody_waits = sender.try_send(url.trim().to_owned());
+            }
+        }
+    });
+    receiver.recv_timeout(START).ok()
+}
+
+fn python_tests(place: &Place) -> Result<Command> {
+    python::install(&place.tools)?;
+    let mut command = python::python(&place.tools);
+    command.args(["-m", "pytest", "--quiet", "--no-header", "--tb=short"]);
+    // Nothing is to be written into the sources.
+    command.args(["-p", "no:cacheprovider"]);
+    command.env("PYTHONDONTWRITEBYTECODE", "1");
+    command.arg(root().join("interop").join("python"));
+    Ok(command)
+}
+
+/// Node comes with the Python packages. Its packages go where the tests are copied to: modules
+/// are looked for above the file that imports them, and nothing is to be written into the sources.
+fn js_tests(place: &Place) -> Result<Command> {
+    python::install(&place.tools)?;
+    let node = python::node(&place.tools)?;
+    let program = node.join("bin").join("node");
+    let sources = root().join("interop").join("js");
+    let folder = place.work.join("js").join("tests");
+    fs::create_dir_all(&folder)?;
+    for name in ["package.json", "package-lock.json", "interop.test.mjs"] {
+        fs::copy(sources.join(name), folder.join(name)).with_context(|| format!("copy {name}"))?;
+    }
+    let pinned = python::read(&[
+        &python::requirements(),
+        &folder.join("package.json"),
+        &folder.join("package-lock.json"),
+    ])?;
+    python::once(&folder.join("installed"), &pinned, || {
+        println!("installing Node packages into {}", folder.display());
+        let mut command = Command::new(&program);
+        command.arg(node.join("lib/node_modules/npm/bin/npm-cli.js"));
+        command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+        succeed(command.arg("--loglevel=error").current_dir(&folder))
+    })?;
+    let mut command = Command::new(&program);
+    // A test that hangs has its own deadline; one that is over does not wait for connections.
+    command.args(["--test", "--test-force-exit", "--test-reporter=dot"]);
+    command.arg(folder.join("interop.test.mjs"));
+    Ok(command)
+}
+
+/// With the features of the test step, so that nothing is built twice.
+fn rust_tests(_: &Place) -> Result<Command> {
+    let built = || {
+        let mut command = cargo();
+        command.args(["test", "--workspace", "--all-features", "--locked"]);
+        command.args(["--quiet", "--test", "interop"]);
+        command
+    };
+    succeed(built().arg("--no-run"))?;
+    let mut tests = built();
+    // What is wrong stands in the first lines.
+    tests.env("RUST_BACKTRACE", "0");
+    Ok(tests)
+}
