@@ -9,11 +9,13 @@ mod ci;
 mod deny;
 mod generate;
 mod layers;
+mod requirements;
 mod workspace;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use requirements::Form;
 
 const USAGE: &str = "\
 cargo xtask <command>
@@ -23,6 +25,9 @@ cargo xtask <command>
   ci <step>…          only these steps
   generate [--check]  writes docs/a2ad.schema.json and the help texts in docs/command.md
   layers              checks which crate uses which
+  requirements        the requirements of docs/requirements.md that have no test
+  requirements --list | --json
+                      all of them with their tests
   deny                checks licences, sources and banned crates (installs cargo-deny once)
   soak [arguments]    the long kill test; by default 500 kills";
 
@@ -48,6 +53,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["generate"] => generate::write(),
         ["generate", "--check"] => generate::check(),
         ["layers"] => layers::check(),
+        ["requirements"] => requirements::run(Form::Untested),
+        ["requirements", "--list"] => requirements::run(Form::List),
+        ["requirements", "--json"] => requirements::run(Form::Json),
         ["deny"] => deny::check(),
         ["soak", rest @ ..] => soak(rest),
         [] | ["help" | "--help" | "-h"] => {
