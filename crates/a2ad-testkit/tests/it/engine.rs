@@ -190,6 +190,7 @@ fn said(task: &Task) -> String {
         .collect()
 }
 
+/// GET-02.
 #[test]
 fn ended_tasks_are_kept_for_thirty_days() {
     let world = World::new(AgentPolicy::default());
