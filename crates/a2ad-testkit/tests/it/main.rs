@@ -8,6 +8,7 @@
 )]
 
 mod agents;
+mod artifacts;
 mod canceling;
 mod cards;
 mod configured;
@@ -21,6 +22,7 @@ mod parity;
 mod replies;
 mod restarts;
 mod streams;
+mod tasks;
 mod wire;
 
 /// Runs each scenario over every binding and store. A further binding or store adds a line here.
