@@ -18,6 +18,7 @@ mod http_json;
 mod listing;
 mod messages;
 mod negotiation;
+mod parameters;
 mod parity;
 mod replies;
 mod restarts;
