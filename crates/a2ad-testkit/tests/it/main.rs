@@ -15,6 +15,7 @@ mod configured;
 mod conversations;
 mod engine;
 mod http_json;
+mod interfaces;
 mod listing;
 mod messages;
 mod negotiation;
