@@ -23,6 +23,7 @@ mod parameters;
 mod parity;
 mod replies;
 mod restarts;
+mod shapes;
 mod streams;
 mod tasks;
 mod wire;
