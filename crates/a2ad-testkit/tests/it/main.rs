@@ -9,6 +9,7 @@
 
 mod agents;
 mod artifacts;
+mod bad_input;
 mod canceling;
 mod cards;
 mod configured;
