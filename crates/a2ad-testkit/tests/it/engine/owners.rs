@@ -105,6 +105,19 @@ fn ctx_10_a_conversation_is_its_owners() {
     assert_ne!(task.id, asked.id);
     let said = task.artifacts[0].parts[0].as_text();
     assert_eq!(said, Some("token:bob none 0"), "no word of alice's");
+    // So is a name that we made.
+    let asked = send(&life, &alice, text("ask where?")).unwrap();
+    let other = send(&life, &bob, text_in(&asked.context_id, "whoami")).unwrap();
+    assert_eq!(other.context_id, asked.context_id);
+    let made = ListTasksRequest {
+        context_id: asked.context_id,
+        ..ListTasksRequest::default()
+    };
+    for (caller, id) in [(&alice, &asked.id), (&bob, &other.id)] {
+        let listed = list(&life, caller, made.clone()).unwrap();
+        assert_eq!(listed["totalSize"], 1);
+        assert_eq!(listed["tasks"][0]["id"], *id);
+    }
     let context_id = "holiday".to_owned();
     let in_holiday = ListTasksRequest {
         context_id,
