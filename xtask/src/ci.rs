@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, bail};
 
+use crate::requirements::{self, Form};
 use crate::workspace::{cargo, metadata, succeed};
 use crate::{deny, generate, interop, layers};
 
@@ -24,6 +25,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "layers",
         run: layers::check,
+    },
+    Step {
+        name: "requirements",
+        run: || requirements::run(Form::Untested),
     },
     Step {
         name: "clippy",

@@ -11,11 +11,13 @@ mod generate;
 mod interop;
 mod layers;
 mod python;
+mod requirements;
 mod workspace;
 
 use std::process::ExitCode;
 
 use anyhow::{Result, bail};
+use requirements::Form;
 
 const USAGE: &str = "\
 cargo xtask <command>
@@ -26,6 +28,9 @@ cargo xtask <command>
   generate [--check]  writes docs/a2ad.schema.json and the help texts in docs/command.md
   interop [client]…   tests with the official clients of A2A: python, js, rust
   layers              checks which crate uses which
+  requirements        the requirements of docs/requirements.md that have no test
+  requirements --list | --json
+                      all of them with their tests
   deny                checks licences, sources and banned crates (installs cargo-deny once)
   soak [arguments]    the long kill test; by default 500 kills";
 
@@ -52,6 +57,9 @@ fn run(arguments: &[String]) -> Result<()> {
         ["generate", "--check"] => generate::check(),
         ["interop", clients @ ..] => interop::run(clients),
         ["layers"] => layers::check(),
+        ["requirements"] => requirements::run(Form::Untested),
+        ["requirements", "--list"] => requirements::run(Form::List),
+        ["requirements", "--json"] => requirements::run(Form::Json),
         ["deny"] => deny::check(),
         ["soak", rest @ ..] => soak(rest),
         [] | ["help" | "--help" | "-h"] => {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use a2ad_core::agent::{Agent, AgentError, Ending, Say, Turn};
-use a2ad_proto::{Artifact, Part};
+use a2ad_proto::{Artifact, Metadata, Part};
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
@@ -25,7 +25,11 @@ use tokio::sync::Notify;
 /// - `hold`: works until canceled, and stops in good order
 /// - `stubborn`: works forever and does not listen
 /// - `gate`: works until [`Obedient::open_gate`] is called
+/// - `pieces`: an artifact in three pieces, with names, metadata and extensions of their own, and
+///   another that is replaced
+/// - `notes`: two status messages with metadata
 /// - `orphan-chunk`: adds to an artifact that it never began
+/// - `heard`: answers the metadata of the message
 /// - `whoami`: answers what it was told about the caller and the request
 #[derive(Debug, Default)]
 pub struct Obedient {
@@ -108,6 +112,22 @@ impl Obedient {
                 passed.await;
                 over(turn.say_text("passed").await)?;
             }
+            "pieces" => {
+                for piece in pieces() {
+                    over(turn.say(piece).await)?;
+                }
+            }
+            "notes" => {
+                for (text, metadata) in [("one", r#"{"a":"1","b":"1"}"#), ("two", r#"{"b":"2"}"#)] {
+                    over(
+                        turn.say(Say::Status {
+                            parts: vec![Part::text(text)],
+                            metadata: Metadata::parse(metadata).ok(),
+                        })
+                        .await,
+                    )?;
+                }
+            }
             "orphan-chunk" => {
                 let Say::Artifact { artifact, .. } = artifact("never-begun", "x") else {
                     return Ok(Ending::Completed(Vec::new()));
@@ -118,6 +138,11 @@ impl Obedient {
                     last_chunk: false,
                 };
                 over(turn.say(chunk).await)?;
+            }
+            "heard" => {
+                let metadata = turn.message().metadata.as_ref();
+                let metadata = metadata.map_or("none", |it| it.as_str());
+                over(turn.say_text(metadata).await)?;
             }
             "whoami" => {
                 let metadata = turn.request_metadata().map_or("none", |it| it.as_str());
@@ -172,6 +197,28 @@ fn artifact(id: &str, text: &str) -> Say {
         append: false,
         last_chunk: true,
     }
+}
+
+fn pieces() -> Vec<Say> {
+    let piece = |id: &str, n: u8, append, last_chunk| Say::Artifact {
+        artifact: Artifact {
+            artifact_id: id.to_owned(),
+            name: format!("name {n}"),
+            description: format!("description {n}"),
+            parts: vec![Part::text(format!("piece {n}"))],
+            metadata: Metadata::parse(&format!(r#"{{"last":"{n}","{n}":true}}"#)).ok(),
+            extensions: vec!["urn:x:all".to_owned(), format!("urn:x:{n}")],
+        },
+        append,
+        last_chunk,
+    };
+    vec![
+        piece("whole", 1, false, false),
+        piece("whole", 2, true, false),
+        piece("whole", 3, true, true),
+        piece("other", 4, false, true),
+        piece("other", 5, false, true),
+    ]
 }
 
 fn status(text: &str) -> Say {

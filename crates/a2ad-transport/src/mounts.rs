@@ -260,6 +260,7 @@ mod tests {
         }
     }
 
+    /// TEN-02.
     #[test]
     fn names_must_agree() {
         let mounts = mounts();

@@ -87,6 +87,7 @@ mod tests {
         negotiate(&headers, query, Absent::Means03).is_ok()
     }
 
+    /// VER-04.
     #[test]
     fn version_1_0_is_served_whatever_its_patch() {
         for line in ["1.0", "1.0.0", "1.0.17", " 1.0 "] {
@@ -94,6 +95,7 @@ mod tests {
         }
     }
 
+    /// VER-03, VER-06.
     #[test]
     fn other_versions_and_nonsense_are_refused() {
         for line in [
@@ -104,6 +106,7 @@ mod tests {
         }
     }
 
+    /// VER-02.
     #[test]
     fn no_version_means_0_3() {
         assert!(!ask(&[], None));
@@ -111,6 +114,7 @@ mod tests {
         assert!(!ask(&[], Some("A2A-Version=")));
     }
 
+    /// VER-06, REST-08.
     #[test]
     fn the_query_stands_in_for_the_header_but_never_beats_it() {
         assert!(ask(&[], Some("A2A-Version=1.0")));

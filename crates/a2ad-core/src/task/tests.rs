@@ -330,6 +330,7 @@ fn lives() -> impl Strategy<Value = (bool, Vec<Event>)> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
+    /// MODEL-03, STREAM-13.
     #[test]
     fn an_ended_task_never_moves((leased, events) in lives()) {
         let mut life = Life::begin(leased);
@@ -393,6 +394,7 @@ proptest! {
         prop_assert_eq!(life.head.version.0, life.entries.len() as u64);
     }
 
+    /// CANCEL-04.
     #[test]
     fn cancel_wins((leased, events) in lives()) {
         let mut life = Life::begin(leased);

@@ -5,7 +5,7 @@ use a2ad_proto::{AgentCard, OAuthFlows, SecurityScheme, from_json, to_json};
 use super::{refused, rewrite, unchanged};
 
 #[test]
-fn card_09_a_hybrid_card_is_read_and_its_old_members_ignored() {
+fn a_hybrid_card_is_read_and_its_old_members_ignored() {
     let text = r#"{"name":"Resizer","description":"Resizes images","version":"2.1.0",
         "supportedInterfaces":[{"url":"https://h.example/rpc","protocolBinding":"JSONRPC","protocolVersion":"1.0"},{"url":"https://h.example/rpc","protocolBinding":"JSONRPC","protocolVersion":"0.3"}],
         "capabilities":{"streaming":true,"extendedAgentCard":true},

@@ -1,9 +1,10 @@
 //! Many agents at one server: mounts and tenants.
 
+use a2ad_server::config::Source;
 use hyper::Method;
 use serde_json::{Value, json};
 
-use crate::configured::{Configured, answered, for_tenant, grpc_reason, saying};
+use crate::configured::{Configured, answered, for_tenant, grpc_reason, saying, try_start};
 
 const THREE: &str = "
 agents:
@@ -208,5 +209,59 @@ async fn paths_that_lead_nowhere_are_404_and_wrong_verbs_405() {
         let answer = server.get(path, &[]).await;
         assert_eq!(answer.status, 405, "{path}");
         assert_eq!(answer.headers["allow"], "POST", "{path}");
+    }
+}
+
+/// TEN-04: page tokens and repeats are an agent's own as well.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_04_tokens_and_repeats_belong_to_their_agent() {
+    let server = Configured::start(THREE).await;
+    let mut once = saying("once");
+    once["message"]["messageId"] = "0198a5b2-7c1e-7f3a-9d2e-3b1f5c7a9e10".into();
+    let mut ids = Vec::new();
+    for (path, who) in [("/one", "I am one"), ("/two", "I am two")] {
+        for _ in 0..2 {
+            let sent = server.rpc(path, "SendMessage", &once).await;
+            assert_eq!(answered(&sent), who);
+            ids.push(sent["result"]["task"]["id"].clone());
+        }
+        server.rpc(path, "SendMessage", &saying("more")).await;
+    }
+    assert_eq!((&ids[0], &ids[2]), (&ids[1], &ids[3]));
+    assert_ne!(ids[0], ids[2]);
+    let page = |token: &Value| json!({"pageSize": 1, "pageToken": token});
+    let first = server.rpc("/one", "ListTasks", &page(&"".into())).await;
+    let token = &first["result"]["nextPageToken"];
+    assert_ne!(token, "");
+    let told = server.rpc("/two", "ListTasks", &page(token)).await;
+    assert_eq!(reason(&told), "INVALID_PARAMS");
+    let next = server.rpc("/one", "ListTasks", &page(token)).await;
+    assert_eq!(next["result"]["tasks"][0]["id"], ids[0]);
+}
+
+/// TEN-05.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_05_words_of_the_paths_are_no_tenants() {
+    for word in [
+        "tasks",
+        "extendedAgentCard",
+        "v1",
+        "agents",
+        "Tasks",
+        "livez",
+    ] {
+        let yaml = format!("agents: [{{id: {word}, echo: }}]");
+        let refused = try_start(&yaml, tempfile::tempdir().unwrap()).await;
+        let error = refused.err().unwrap().to_string();
+        assert!(
+            error.contains(word) && error.contains("reserved"),
+            "{error}"
+        );
+    }
+    // And what looks like an action or a hidden folder is no id at all.
+    for word in ["message:send", "message:stream", ".well-known"] {
+        let yaml = format!("agents: [{{id: '{word}', echo: }}]");
+        let read = Source::yaml("test.yaml", &yaml).read(&|_| None);
+        assert!(read.is_err(), "{word}");
     }
 }

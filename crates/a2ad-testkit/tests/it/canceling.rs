@@ -108,6 +108,7 @@ async fn cancel_ends_the_messages_in_line(server: Harness) {
     assert_eq!(server.agent_begun(), 1);
 }
 
+/// CANCEL-04.
 async fn cancel_against_completion_has_one_winner(server: Harness) {
     let server = Arc::new(server);
     for round in 0..40 {

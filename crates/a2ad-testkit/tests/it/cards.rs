@@ -331,6 +331,7 @@ async fn card_05_a_card_that_is_known_is_not_sent_again() {
     }
 }
 
+/// CARD-01, VER-06.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_can_be_looked_at_from_anywhere() {
     let server = Configured::start("agents: [{id: parrot, echo: }]").await;

@@ -6,9 +6,9 @@ use a2ad_testkit::harness::Harness;
 
 crate::scenarios![
     ctx_02_a_message_to_an_unknown_task_is_refused,
-    ctx_03_and_04_the_context_of_a_task_is_its_own,
+    ctx_03_ctx_04_the_context_of_a_task_is_its_own,
     ctx_05_a_message_to_an_ended_task_is_refused,
-    ctx_07_and_08_a_context_is_made_or_kept,
+    ctx_07_ctx_08_a_context_is_made_or_kept,
     ctx_11_a_question_is_answered_in_the_same_task,
     ctx_11_a_message_to_a_working_task_waits_its_turn,
     messages_of_one_context_run_one_at_a_time_and_in_order,
@@ -24,7 +24,7 @@ async fn ctx_02_a_message_to_an_unknown_task_is_refused(server: Harness) {
     assert_eq!(server.agent_begun(), 0);
 }
 
-async fn ctx_03_and_04_the_context_of_a_task_is_its_own(server: Harness) {
+async fn ctx_03_ctx_04_the_context_of_a_task_is_its_own(server: Harness) {
     let task = server.client.send(text("ask a")).await.unwrap();
     let mut elsewhere = text_to(&task, "ask b");
     elsewhere.message.as_mut().unwrap().context_id = "another".to_owned();
@@ -49,7 +49,7 @@ async fn ctx_05_a_message_to_an_ended_task_is_refused(server: Harness) {
     assert_eq!(server.agent_begun(), 1);
 }
 
-async fn ctx_07_and_08_a_context_is_made_or_kept(server: Harness) {
+async fn ctx_07_ctx_08_a_context_is_made_or_kept(server: Harness) {
     let made = server.client.send(text("echo x")).await.unwrap();
     assert!(!made.context_id.is_empty());
     let same = server

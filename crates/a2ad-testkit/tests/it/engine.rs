@@ -1,6 +1,7 @@
 //! The engine on a real store, with a clock that moves only when told, and crashes.
 
 mod modes;
+mod owners;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -190,6 +191,7 @@ fn said(task: &Task) -> String {
         .collect()
 }
 
+/// GET-02.
 #[test]
 fn ended_tasks_are_kept_for_thirty_days() {
     let world = World::new(AgentPolicy::default());

@@ -37,6 +37,7 @@ async fn task(server: &Harness, text: &str) -> String {
     sent.json()["task"]["id"].as_str().unwrap().to_owned()
 }
 
+/// REST-02, CANCEL-05.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_operations() {
     let server = server().await;
@@ -207,7 +208,7 @@ async fn bad_input() {
     assert_eq!(server.agent_begun(), 0, "nothing was started");
 }
 
-/// Whoever sends a message twice under the same key gets the same task (SEND-17).
+/// SEND-17: whoever sends a message twice under the same key gets the same task.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_makes_a_message_count_once() {
     let server = server().await;

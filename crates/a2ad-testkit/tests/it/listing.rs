@@ -6,7 +6,7 @@ use a2ad_testkit::harness::Harness;
 
 crate::scenarios![
     list_02_newest_first,
-    list_03_and_04_pages_cover_everything_once,
+    list_03_list_04_pages_cover_everything_once,
     list_05_artifacts_only_when_asked_for,
     list_06_filters_and_totals,
     list_08_a_token_fits_only_its_own_list,
@@ -34,7 +34,7 @@ async fn list_02_newest_first(server: Harness) {
     assert_eq!(list.tasks[1].history, two.history);
 }
 
-async fn list_03_and_04_pages_cover_everything_once(server: Harness) {
+async fn list_03_list_04_pages_cover_everything_once(server: Harness) {
     let mut ids = Vec::new();
     for n in 0..25 {
         let verb = if n % 3 == 0 { "ask" } else { "echo" };

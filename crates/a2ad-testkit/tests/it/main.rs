@@ -8,6 +8,8 @@
 )]
 
 mod agents;
+mod artifacts;
+mod bad_input;
 mod canceling;
 mod cards;
 mod configured;
@@ -17,13 +19,17 @@ mod grpc;
 mod grpc_input;
 mod grpc_tools;
 mod http_json;
+mod interfaces;
 mod listing;
 mod messages;
 mod negotiation;
+mod parameters;
 mod parity;
 mod replies;
 mod restarts;
+mod shapes;
 mod streams;
+mod tasks;
 mod wire;
 
 /// Runs each scenario over every binding and store. A further binding or store adds a line here.

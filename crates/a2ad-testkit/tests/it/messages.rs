@@ -12,14 +12,14 @@ crate::scenarios![
     send_03_a_send_that_returns_at_once_leaves_the_work_running,
     send_06_missing_members_are_named,
     send_07_only_the_users_role_is_taken,
-    send_10_an_inline_push_config_is_refused_while_push_is_off,
+    ops_02_an_inline_push_config_is_refused_while_push_is_off,
     send_12_the_agent_sees_the_requests_metadata,
     send_16_failures_after_acceptance_are_tasks,
     send_17_a_repeated_uuid_is_the_same_message,
     send_17_a_used_uuid_with_another_text_is_refused,
     send_17_a_hand_typed_id_is_not_unique,
     get_02_whatever_is_no_task_of_ours_is_not_found,
-    hist_01_to_04_history_length,
+    hist_01_hist_02_hist_03_hist_04_history_length,
     art_03_output_that_is_invalid_fails_the_task,
     many_artifacts_in_one_go_all_arrive,
     a_flaky_turn_is_tried_again_and_its_text_is_not_doubled,
@@ -121,7 +121,7 @@ async fn send_07_only_the_users_role_is_taken(server: Harness) {
     assert_eq!(refused.reason(), "INVALID_PARAMS");
 }
 
-async fn send_10_an_inline_push_config_is_refused_while_push_is_off(server: Harness) {
+async fn ops_02_an_inline_push_config_is_refused_while_push_is_off(server: Harness) {
     let mut request = text("echo x");
     request.configuration = Some(SendMessageConfiguration {
         task_push_notification_config: Some(TaskPushNotificationConfig {
@@ -236,7 +236,7 @@ async fn get_02_whatever_is_no_task_of_ours_is_not_found(server: Harness) {
     assert_eq!(refused.reason(), "INVALID_PARAMS");
 }
 
-async fn hist_01_to_04_history_length(server: Harness) {
+async fn hist_01_hist_02_hist_03_hist_04_history_length(server: Harness) {
     let task = server.client.send(text("ask what?")).await.unwrap();
     let task = server
         .client
@@ -270,6 +270,7 @@ async fn art_03_output_that_is_invalid_fails_the_task(server: Harness) {
     assert!(task.artifacts.is_empty());
 }
 
+/// SEND-05.
 async fn many_artifacts_in_one_go_all_arrive(server: Harness) {
     let task = server.client.send(text("burst 700")).await.unwrap();
     assert_eq!(task.status.state, TaskState::Completed);

@@ -64,6 +64,7 @@ fn told(error: &Value, details: &str) -> (String, String) {
     (error["message"].to_string(), error[details].to_string())
 }
 
+/// ERR-08.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_condition_is_the_same_error() {
     let server = Harness::start(Binding::JsonRpc, StoreKind::Sqlite).await;
@@ -185,7 +186,7 @@ async fn the_same_condition_is_the_same_error() {
     );
 }
 
-/// A result is the same text on every binding; JSON-RPC only puts its envelope around it.
+/// RPC-01, REST-02: a result is the same text on every binding; JSON-RPC only puts its envelope around it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_same_task_is_the_same_bytes() {
     let server = Harness::start(Binding::JsonRpc, StoreKind::Sqlite).await;

@@ -46,6 +46,7 @@ fn streamed_text(events: &[Event]) -> String {
     text
 }
 
+/// STREAM-03, STREAM-04.
 async fn stream_01_opens_with_the_task_and_ends_with_its_end(server: Harness) {
     let stream = server
         .client
@@ -264,6 +265,7 @@ async fn a_number_beyond_the_end_is_refused(server: Harness) {
     assert_eq!(refused.reason(), "INVALID_PARAMS");
 }
 
+/// SEND-17.
 async fn a_repeated_stream_is_replayed(server: Harness) {
     let mut request = text("words one two three");
     request.message.as_mut().unwrap().message_id =
@@ -302,6 +304,7 @@ async fn a_long_stream_arrives_whole(server: Harness) {
     assert_eq!(artifacts, 900);
 }
 
+/// STREAM-12.
 async fn a_reader_that_lags_loses_nothing(server: Harness) {
     // More than the shared tail holds is written before the first frame is read.
     let stream = server.client.stream(text("burst 900"), None).await.unwrap();

@@ -63,6 +63,7 @@ pub(crate) fn message(text: &str) -> String {
     )
 }
 
+/// RPC-01, RPC-07.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_operations() {
     let server = server().await;
@@ -187,7 +188,7 @@ async fn the_errors_of_operations() {
     compare(&golden("errors.txt"), &redact(&out));
 }
 
-/// Whatever is sent, the server answers in A2A's shape, stays up, and writes nothing.
+/// RPC-02, RPC-03: whatever is sent, the server answers in A2A's shape, stays up, and writes nothing.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn bad_input() {
     let server = server().await;

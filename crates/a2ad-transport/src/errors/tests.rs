@@ -70,6 +70,7 @@ fn engine_errors() -> Vec<EngineError> {
     ]
 }
 
+/// ERR-02, ERR-08.
 #[test]
 fn the_table_is_as_agreed() {
     let table = table();
@@ -77,6 +78,7 @@ fn the_table_is_as_agreed() {
     assert!(table == agreed, "the table is now\n{table}");
 }
 
+/// ERR-05.
 #[test]
 fn outside_json_rpc_an_error_has_the_protocols_shape() {
     let fault = Fault::from(Refusal::NoSuchPath).with("hint", "x");

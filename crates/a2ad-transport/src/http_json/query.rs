@@ -156,6 +156,7 @@ mod tests {
             .collect()
     }
 
+    /// REST-04.
     #[test]
     fn nothing_asked_is_nothing_set() {
         assert_eq!(list_tasks(None).unwrap(), ListTasksRequest::default());
@@ -177,6 +178,7 @@ mod tests {
         );
     }
 
+    /// REST-03.
     #[test]
     fn every_parameter_is_read() {
         let query = "tenant=a&contextId=c%201+2&status=TASK_STATE_WORKING&pageSize=7&pageToken=%2B%3D&historyLength=0\
@@ -207,6 +209,7 @@ mod tests {
         );
     }
 
+    /// REST-04.
     #[test]
     fn the_old_name_of_the_time_stands_in_for_the_new_one() {
         let time = Some("2026-01-31T09:00:00Z".parse().unwrap());
@@ -217,6 +220,7 @@ mod tests {
         assert_eq!(wrong("lastUpdatedAfter=x"), ["statusTimestampAfter"]);
     }
 
+    /// REST-04.
     #[test]
     fn what_is_malformed_is_named() {
         for text in [
@@ -284,6 +288,7 @@ mod tests {
             drop(get_task(Some(&query)));
         }
 
+        /// REST-03.
         #[test]
         fn any_text_reaches_the_operation(text in any::<String>()) {
             let encoded: String = form_urlencoded::byte_serialize(text.as_bytes()).collect();

@@ -93,6 +93,7 @@ mod tests {
     use super::*;
     use a2ad_proto::ErrorKind;
 
+    /// REST-06.
     #[test]
     fn a_body_repeats_the_id_or_says_nothing_of_it() {
         assert_eq!(the_id("a%20b", "").unwrap(), "a b");

@@ -96,6 +96,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// REST-05.
     #[test]
     fn paths_lead_where_the_specification_says() {
         for (path, route) in [
@@ -146,6 +147,7 @@ mod tests {
         }
     }
 
+    /// OPS-01.
     #[test]
     fn every_method_has_a_path_and_every_path_names_its_verbs() {
         let mut met = Vec::new();

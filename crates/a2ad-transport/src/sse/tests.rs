@@ -33,6 +33,7 @@ async fn written(wrap: Wrap, frames: Vec<Frame>, limits: &Limits) -> Vec<String>
     chunks.collect().await
 }
 
+/// RPC-07, REST-09.
 #[tokio::test]
 async fn an_event_has_the_frames_number_and_the_callers_id() {
     let frames = vec![frame(41, r#"{"task":{}}"#)];
@@ -109,6 +110,7 @@ async fn a_stream_that_stops_shows_what_is_at_hand_and_waits_for_nothing() {
     assert!(events.0.collect::<Vec<_>>().await.is_empty());
 }
 
+/// RPC-08, REST-10.
 #[test]
 fn an_error_is_one_line_without_a_number() {
     let fault = Fault::from(crate::errors::Refusal::Cursor).about("a\nb");

@@ -179,6 +179,7 @@ async fn a_dripping_body_is_a_408_and_a_brisk_one_is_not() {
     assert_eq!(wire.reply().await.status, 200);
 }
 
+/// STREAM-12.
 #[tokio::test]
 async fn a_reader_that_stops_reading_costs_little_and_is_let_go() {
     let server = Server::start(Limits {

@@ -47,6 +47,7 @@ fn fields(reply: &Reply) -> Vec<String> {
     violations.iter().map(field).collect()
 }
 
+/// REST-02, REST-05, REST-07, CANCEL-05.
 #[tokio::test]
 async fn results_come_bare() {
     let server = Server::start(Limits::default()).await;
@@ -79,6 +80,7 @@ async fn results_come_bare() {
     }
 }
 
+/// REST-11, ERR-02, ERR-05.
 #[tokio::test]
 async fn what_goes_wrong_has_its_status_and_reason() {
     let server = Server::start(Limits::default()).await;
@@ -139,6 +141,7 @@ async fn what_goes_wrong_has_its_status_and_reason() {
     }
 }
 
+/// REST-04, ERR-01, ERR-03, ERR-05.
 #[tokio::test]
 async fn an_error_says_which_task_and_which_fields() {
     let server = Server::start(Limits::default()).await;
@@ -191,6 +194,7 @@ async fn the_wrong_verb_is_a_405_that_names_the_right_ones() {
     }
 }
 
+/// REST-01.
 #[tokio::test]
 async fn answers_have_the_type_that_is_asked_for() {
     let server = Server::start(Limits::default()).await;
@@ -219,6 +223,7 @@ async fn answers_have_the_type_that_is_asked_for() {
     }
 }
 
+/// REST-01.
 #[tokio::test]
 async fn only_plain_json_is_read() {
     let server = Server::start(Limits::default()).await;
@@ -245,6 +250,7 @@ async fn only_plain_json_is_read() {
     assert_eq!(server.engine.callers.lock().unwrap().len(), callers);
 }
 
+/// REST-08, VER-02, VER-03.
 #[tokio::test]
 async fn the_version_is_in_the_header_or_the_query() {
     let server = Server::start(Limits::default()).await;
@@ -267,6 +273,7 @@ async fn the_version_is_in_the_header_or_the_query() {
     }
 }
 
+/// ERR-06.
 #[tokio::test]
 async fn overload_says_when_to_return_and_a_large_body_closes() {
     let server = Server::start(Limits {
@@ -303,6 +310,7 @@ fn event(number: u64) -> String {
     format!("id: {number}\ndata: {{\"n\":{number}}}\n\n")
 }
 
+/// REST-09, SSE-01.
 #[tokio::test]
 async fn a_stream_is_frames_without_an_envelope() {
     let server = Server::start(Limits::default()).await;
@@ -347,6 +355,7 @@ async fn a_stream_resumes_after_what_the_caller_has() {
     }
 }
 
+/// STREAM-11.
 #[tokio::test]
 async fn a_stream_that_cannot_start_is_an_error_with_its_status() {
     let server = Server::start(Limits::default()).await;
@@ -370,6 +379,7 @@ async fn a_stream_that_cannot_start_is_an_error_with_its_status() {
     }
 }
 
+/// REST-10, STREAM-11.
 #[tokio::test]
 async fn a_late_error_is_the_last_event() {
     let server = Server::start(Limits::default()).await;
@@ -384,6 +394,7 @@ async fn a_late_error_is_the_last_event() {
     assert_eq!(wire.chunk().await, "");
 }
 
+/// SSE-01.
 #[tokio::test]
 async fn a_quiet_stream_opens_and_shows_that_it_lives() {
     let limits = Limits {
@@ -400,7 +411,7 @@ async fn a_quiet_stream_opens_and_shows_that_it_lives() {
     assert_eq!(wire.chunk().await, ": keep-alive\n\n");
 }
 
-/// One table for both bindings: for the same condition they give the same message and the same details.
+/// ERR-08: one table for both bindings: for the same condition they give the same message and the same details.
 #[tokio::test]
 async fn the_same_condition_is_the_same_error_on_every_binding() {
     let server = Server::start(Limits::default()).await;

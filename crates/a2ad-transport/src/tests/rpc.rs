@@ -11,6 +11,7 @@ fn code(reply: &wire::Reply) -> i64 {
         .unwrap_or_else(|| panic!("{}", reply.text()))
 }
 
+/// RPC-01, RPC-02.
 #[tokio::test]
 async fn results_come_back_under_the_requests_id() {
     let server = Server::start(Limits::default()).await;
@@ -41,6 +42,7 @@ async fn results_come_back_under_the_requests_id() {
     }
 }
 
+/// RPC-02, RPC-04.
 #[tokio::test]
 async fn what_goes_wrong_inside_json_rpc_is_http_200() {
     let server = Server::start(Limits::default()).await;
@@ -82,6 +84,7 @@ async fn what_goes_wrong_inside_json_rpc_is_http_200() {
     }
 }
 
+/// ERR-01, ERR-02, ERR-03.
 #[tokio::test]
 async fn an_error_says_which_task_and_which_field() {
     let server = Server::start(Limits::default()).await;
@@ -101,6 +104,7 @@ async fn an_error_says_which_task_and_which_field() {
     assert_eq!(details[1]["fieldViolations"][0]["field"], "message");
 }
 
+/// ERR-06.
 #[tokio::test]
 async fn an_internal_error_has_an_id_and_keeps_its_cause() {
     let server = Server::start(Limits::default()).await;
@@ -115,6 +119,7 @@ async fn an_internal_error_has_an_id_and_keeps_its_cause() {
     assert!(id.len() == 8 && id.bytes().all(|byte| byte.is_ascii_hexdigit()));
 }
 
+/// ERR-06.
 #[tokio::test]
 async fn overload_shows_in_the_status_and_says_when_to_return() {
     let server = Server::start(Limits::default()).await;
@@ -132,6 +137,7 @@ async fn overload_shows_in_the_status_and_says_when_to_return() {
     }
 }
 
+/// VER-02, VER-03, RPC-09.
 #[tokio::test]
 async fn a_request_without_a_version_is_told_to_send_one() {
     let server = Server::start(Limits::default()).await;

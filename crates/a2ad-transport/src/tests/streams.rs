@@ -12,6 +12,7 @@ fn event(number: u64) -> String {
     )
 }
 
+/// RPC-07, SSE-01.
 #[tokio::test]
 async fn a_burst_is_one_write_and_the_stream_ends_with_its_source() {
     let server = Server::start(Limits::default()).await;
@@ -97,6 +98,7 @@ async fn a_stream_resumes_after_what_the_caller_has() {
     assert_eq!(violations[0]["field"], "Last-Event-ID");
 }
 
+/// RPC-08, STREAM-11.
 #[tokio::test]
 async fn an_early_error_is_json_unless_the_caller_reads_events() {
     let server = Server::start(Limits::default()).await;
@@ -144,6 +146,7 @@ async fn an_early_error_is_json_unless_the_caller_reads_events() {
     );
 }
 
+/// RPC-08, STREAM-11.
 #[tokio::test]
 async fn a_late_error_is_the_last_event() {
     let server = Server::start(Limits::default()).await;
@@ -160,6 +163,7 @@ async fn a_late_error_is_the_last_event() {
     assert_eq!(wire.chunk().await, "");
 }
 
+/// SSE-01.
 #[tokio::test]
 async fn a_quiet_stream_opens_and_shows_that_it_lives() {
     let limits = Limits {
@@ -175,6 +179,7 @@ async fn a_quiet_stream_opens_and_shows_that_it_lives() {
     assert_eq!(wire.chunk().await, ": keep-alive\n\n");
 }
 
+/// OPS-02.
 #[tokio::test]
 async fn streaming_is_refused_where_the_card_does_not_offer_it() {
     let server = Server::with_streaming(Limits::default(), false).await;

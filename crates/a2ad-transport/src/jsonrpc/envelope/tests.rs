@@ -9,6 +9,7 @@ fn check(body: impl AsRef<[u8]>, id: &str, expected: Refusal) {
     assert_eq!((given.get(), refusal), (id, expected), "{shown}");
 }
 
+/// RPC-02.
 #[test]
 fn what_is_not_json_is_a_parse_error_without_an_id() {
     for body in [
@@ -36,6 +37,7 @@ fn what_is_not_json_is_a_parse_error_without_an_id() {
     check(b"{\"x\":\"\xc0\xaf\"}", "null", Refusal::NotUtf8);
 }
 
+/// RPC-03.
 #[test]
 fn only_an_object_is_a_request() {
     check("[]", "null", Refusal::Batch);
@@ -49,6 +51,7 @@ fn only_an_object_is_a_request() {
     }
 }
 
+/// RPC-02, RPC-03.
 #[test]
 fn the_envelope_must_be_right_and_the_id_is_echoed_where_it_is() {
     check("{}", "null", Refusal::NotJsonRpc2);
@@ -77,6 +80,7 @@ fn the_envelope_must_be_right_and_the_id_is_echoed_where_it_is() {
     );
 }
 
+/// RPC-02.
 #[test]
 fn ids_of_other_types_are_refused() {
     for id in [
@@ -99,6 +103,7 @@ fn ids_of_other_types_are_refused() {
     check(long, "null", Refusal::BadId);
 }
 
+/// RPC-02.
 #[test]
 fn ids_are_kept_as_they_were_written() {
     let digits = "9".repeat(1000);
