@@ -209,6 +209,7 @@ impl Frames {
             match self.watching.after(self.after, BATCH_BYTES) {
                 Tailed::Entries(entries) => return Ok(Some(entries)),
                 Tailed::Nothing => {}
+                Tailed::End => return Ok(None),
                 Tailed::AskStore => {
                     let task = self.watching.task;
                     let head = self.inner.head(task).await?;

@@ -199,6 +199,8 @@ pub(super) enum Tailed {
     Entries(Vec<Entry>),
     /// There is nothing new.
     Nothing,
+    /// The task has ended, and there is nothing more to come.
+    End,
     /// The tail does not reach back that far, or has seen no commit yet: ask the store.
     AskStore,
 }
@@ -224,7 +226,11 @@ impl Watching {
             return Tailed::AskStore;
         };
         if head.version <= after {
-            return Tailed::Nothing;
+            return if head.state.is_terminal() {
+                Tailed::End
+            } else {
+                Tailed::Nothing
+            };
         }
         let Some(oldest) = tail.entries.front() else {
             return Tailed::AskStore;

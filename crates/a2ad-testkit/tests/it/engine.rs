@@ -15,8 +15,8 @@ use a2ad_core::engine::{AgentSpec, Caller, Engine, EngineError, EngineOptions, H
 use a2ad_core::keys::{Owner, Scope};
 use a2ad_core::store::Store as _;
 use a2ad_proto::{
-    GetTaskRequest, ListTasksRequest, Part, SendMessageRequest, SendMessageResponse, Task,
-    TaskState,
+    GetTaskRequest, ListTasksRequest, Part, SendMessageRequest, SendMessageResponse,
+    StreamResponse, SubscribeToTaskRequest, Task, TaskState,
 };
 use a2ad_store::{SqliteOptions, SqliteStore};
 use a2ad_testkit::agents::{Obedient, obedient};
@@ -433,6 +433,35 @@ fn send_18_a_caller_that_goes_away_leaves_its_task_running() {
         assert!(answered.is_pending());
     }
     life.until(|| (life.count(TaskState::Completed) == 20).then_some(()));
+}
+
+#[test]
+fn a_cursor_at_the_end_of_an_ended_task_ends_also_while_others_watch() {
+    let world = World::new(AgentPolicy::default());
+    let life = world.live();
+    let caller = caller();
+    let opened = life.engine.stream(&caller, text("echo x"), None);
+    let mut first = life.run(opened).unwrap();
+    let mut last = None;
+    let mut id = String::new();
+    while let Some(frames) = life.run(first.next()) {
+        for frame in frames.unwrap() {
+            if let StreamResponse::Task(task) = serde_json::from_slice(&frame.bytes).unwrap() {
+                id = task.id;
+            }
+            last = Some(frame.number);
+        }
+    }
+    // The first stream has ended, but whoever reads it has not yet gone.
+    let request = SubscribeToTaskRequest {
+        id,
+        ..SubscribeToTaskRequest::default()
+    };
+    let opened = life.engine.subscribe(&caller, request, last);
+    let mut second = life.run(opened).unwrap();
+    let ended = async { tokio::time::timeout(Duration::from_secs(20), second.next()).await };
+    assert!(life.run(ended).expect("the stream ends").is_none());
+    drop(first);
 }
 
 #[test]
