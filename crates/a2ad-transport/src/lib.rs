@@ -1,6 +1,6 @@
-//! Who calls us: the listener, the JSON-RPC and HTTP+JSON bindings, event streams, the agent card and the probes.
+//! Who calls us: the listener, the JSON-RPC, HTTP+JSON and gRPC bindings, event streams, the agent card and the probes.
 //!
-//! An [`Edge`] is put together from an engine, a card and [`Limits`], becomes an [`App`], and is served by
+//! An [`Edge`] is put together from an engine, the agents' cards and [`Limits`], becomes an [`App`], and is served by
 //! [`serve`]. The crate knows HTTP and the protocol's bindings; it knows neither how tasks are stored nor how the
 //! daemon is configured, and it prints nothing.
 //!
@@ -21,10 +21,15 @@
 //!
 //! | path | verbs | what |
 //! | --- | --- | --- |
+//! | `/lf.a2a.v1.A2AService/{method}` | POST, HTTP/2 | gRPC, protocol 1.0 |
+//! | `/grpc.health.v1.Health/{method}` | POST, HTTP/2 | the readiness, by gRPC |
+//! | `/grpc.reflection.{v1,v1alpha}.ServerReflection/…` | POST, HTTP/2 | the schema, by gRPC |
 //! | `/livez` | GET, HEAD | the process answers |
 //! | `/readyz`, `/healthz` | GET, HEAD | the engine takes work and we are not draining |
 //! | `/health` | GET, HEAD | `{"status":"healthy","version":…}` |
 //! | `/metrics` | GET, HEAD | Prometheus text |
+//!
+//! A request is gRPC if its content type says so, whatever its path.
 //!
 //! Everything that can go wrong is a row of one table in `errors.rs`.
 #![deny(missing_docs)]

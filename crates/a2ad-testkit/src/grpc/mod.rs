@@ -5,6 +5,7 @@ mod status;
 pub use status::Status;
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use a2ad_proto::pb::Message;
 use a2ad_proto::{
@@ -18,6 +19,7 @@ use hyper::body::Incoming;
 use hyper::{HeaderMap, Request, Response, StatusCode};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::client::{Client, Event, Events, Failure, borrow};
@@ -27,6 +29,9 @@ use crate::http::Broken;
 pub const REPLAY: &str = "urn:a2ad:replay:v1";
 /// The status of a server that stops.
 pub const UNAVAILABLE: i32 = 14;
+
+/// How long an answer may keep us waiting. Reached only by a test that fails.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The path of an A2A method.
 #[must_use]
@@ -88,7 +93,8 @@ impl Open {
                     return Ok(Some(self.buffer.split_to(length).freeze()));
                 }
             }
-            match self.response.body_mut().frame().await {
+            let frame = timeout(PATIENCE, self.response.body_mut().frame());
+            match frame.await.expect("the answer goes on or ends") {
                 Some(frame) => match frame?.into_data() {
                     Ok(data) => self.buffer.extend_from_slice(&data),
                     Err(frame) => self.trailers = frame.into_trailers().ok(),
@@ -149,7 +155,8 @@ pub async fn open(
         request = request.header(*name, *value);
     }
     let request = request.body(Full::new(body.into()))?;
-    let response = sender.send_request(request).await?;
+    let response = timeout(PATIENCE, sender.send_request(request));
+    let response = response.await.expect("there is an answer")?;
     Ok(Open {
         response,
         buffer: BytesMut::new(),

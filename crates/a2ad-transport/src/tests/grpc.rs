@@ -211,9 +211,9 @@ async fn a_stream_shows_what_is_at_hand_and_then_that_the_server_stops() {
     assert_eq!(server.drained().await, Drained { cut: 0 });
 }
 
-/// A deadline that passes while nothing happens at all.
+/// A deadline that passes while nothing happens at all, or too much.
 #[tokio::test]
-async fn grpc_05_a_deadline_also_ends_a_silent_stream() {
+async fn grpc_05_a_deadline_ends_any_stream() {
     let server = Server::start(Limits::default()).await;
     let mut client = Client::new(&server).await;
     let soon = [("grpc-timeout", "20m")];
@@ -227,6 +227,15 @@ async fn grpc_05_a_deadline_also_ends_a_silent_stream() {
     );
     let held = client.open(&method("GetTask"), &soon, &get("held")).await;
     assert_eq!(rest(held).await.1["grpc-status"], "4");
+    let busy = client
+        .open(&method("SubscribeToTask"), &soon, &subscribe("event-flood"))
+        .await;
+    let (messages, end) = rest(busy).await;
+    assert!(!messages.is_empty());
+    assert_eq!(end["grpc-status"], "4");
+    let never = [("grpc-timeout", "0S")];
+    let never = client.open(&method("GetTask"), &never, &get("t1")).await;
+    assert_eq!(rest(never).await.1["grpc-status"], "4");
 }
 
 const CHECK: &str = "grpc.health.v1.Health/Check";
