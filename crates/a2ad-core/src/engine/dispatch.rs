@@ -66,7 +66,7 @@ pub(super) async fn claim_turns(inner: Arc<Inner>) {
 
 async fn claim_once(inner: &Arc<Inner>) -> Result<Option<Timestamp>, EngineError> {
     let mut slots: Vec<(_, Vec<OwnedSemaphorePermit>)> = Vec::new();
-    let mut full = false;
+    let mut used_up = Vec::new();
     for (id, served) in &inner.agents {
         let mut permits = Vec::new();
         while permits.len() < CLAIM_MAX
@@ -74,8 +74,9 @@ async fn claim_once(inner: &Arc<Inner>) -> Result<Option<Timestamp>, EngineError
         {
             permits.push(permit);
         }
-        full |= permits.is_empty();
-        if !permits.is_empty() {
+        if permits.is_empty() {
+            used_up.push(id.clone());
+        } else {
             slots.push((id.clone(), permits));
         }
     }
@@ -105,15 +106,12 @@ async fn claim_once(inner: &Arc<Inner>) -> Result<Option<Timestamp>, EngineError
         inner.spawn_turn(lease, slot, Begin::Cold);
     }
     // Where every slot was used there may be more to do: look again when a slot is free.
-    let used_up: Vec<_> = slots
-        .iter()
-        .filter(|(_, permits)| permits.is_empty())
-        .map(|(id, _)| id.clone())
-        .collect();
-    full |= !used_up.is_empty();
+    let all_used = slots.iter().filter(|(_, permits)| permits.is_empty());
+    used_up.extend(all_used.map(|(id, _)| id.clone()));
     drop(slots);
-    if full {
+    if !used_up.is_empty() {
         inner.hub.leave_work();
+        // One that was given back before this was said has told nobody.
         let free = |id| inner.agents.get(id).map(|it| it.slots.available_permits());
         if used_up.iter().any(|id| free(id) > Some(0)) {
             inner.hub.announce_work();
