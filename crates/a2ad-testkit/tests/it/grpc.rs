@@ -208,6 +208,38 @@ async fn grpc_03_an_error_is_a_status_with_details() {
     assert_eq!(details["details"][1]["fieldViolations"][0], violation);
 }
 
+/// One code for many conditions: the details tell them apart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grpc_04_errors_of_one_code_differ_in_their_details() {
+    let server = server().await;
+    let done = server.client.send(text("echo hi")).await.unwrap();
+    let old = [("a2a-version", "0.3")];
+    for (method, metadata, message, reason) in [
+        (
+            "GetTask",
+            &old[..],
+            by_id(&done.id),
+            "VERSION_NOT_SUPPORTED",
+        ),
+        ("CancelTask", &[], by_id(&done.id), "TASK_NOT_CANCELABLE"),
+        (
+            "SubscribeToTask",
+            &[],
+            subscribe(&done.id),
+            "UNSUPPORTED_OPERATION",
+        ),
+        (
+            "ListTaskPushNotificationConfigs",
+            &[],
+            Vec::new(),
+            "PUSH_NOTIFICATION_NOT_SUPPORTED",
+        ),
+    ] {
+        let answer = call(&server, method, metadata, &message).await;
+        refused(&answer, FAILED_PRECONDITION, reason);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn stream_11_an_error_before_the_first_frame_is_no_stream() {
     let server = server().await;
