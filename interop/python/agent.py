@@ -24,8 +24,9 @@ class Agent:
         self._open = contextlib.AsyncExitStack()
 
     async def __aenter__(self):
-        async with httpx.AsyncClient() as http:
-            self.card = await A2ACardResolver(http, self.url).get_agent_card()
+        # The one that the SDK would make gives up after 5 seconds, too little for a busy machine.
+        self.http = await self._open.enter_async_context(httpx.AsyncClient(timeout=30))
+        self.card = await A2ACardResolver(self.http, self.url).get_agent_card()
         self.client = await self._client(streaming=False)
         self.streaming = await self._client(streaming=True)
         return self
@@ -36,6 +37,7 @@ class Agent:
     async def _client(self, streaming):
         config = ClientConfig(
             streaming=streaming,
+            httpx_client=self.http,
             # Nothing to fall back to: a binding that the card lacks is an error.
             supported_protocol_bindings=[self.binding],
             use_client_preference=True,
