@@ -34,10 +34,14 @@ class Agent:
     async def __aexit__(self, *why):
         await self._open.aclose()
 
-    async def _client(self, streaming):
+    async def impatient(self):
+        """A streaming client as the SDK makes it, which gives up after 5 seconds of silence."""
+        return await self._client(streaming=True, http=None)
+
+    async def _client(self, streaming, http=...):
         config = ClientConfig(
             streaming=streaming,
-            httpx_client=self.http,
+            httpx_client=self.http if http is ... else http,
             # Nothing to fall back to: a binding that the card lacks is an error.
             supported_protocol_bindings=[self.binding],
             use_client_preference=True,

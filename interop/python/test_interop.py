@@ -138,6 +138,14 @@ async def test_a_stream_opens_with_the_task_and_tells_everything_in_order(agent)
     assert [get_text_parts(a.parts) for a in kept.artifacts] == [['one', 'two', 'three']]
 
 
+# SSE-01: silence is no reason for the SDK's own client to give up.
+@pytest.mark.parametrize('agent', ['JSONRPC'], indirect=True)
+async def test_a_stream_outlives_a_silence(agent):
+    client = await agent.impatient()
+    frames = [frame async for frame in client.send_message(request('quiet please'))]
+    assert state(frames[-1].status_update.status) == 'COMPLETED'
+
+
 # GET-01, HIST-01, HIST-02, HIST-03
 async def test_get_returns_the_task_with_as_much_history_as_wanted(agent):
     sent = await agent.send('ask me')

@@ -33,7 +33,7 @@ pub struct Limits {
     /// How long the head of an event stream waits for its first frame, so that an error known by then can
     /// still choose the answer's form. A resumed stream may have nothing to say for hours. Default 2 s.
     pub first_frame: Duration,
-    /// After how much silence an event stream sends a comment. Default 15 s.
+    /// After how much silence an event stream sends a comment: before the official Python client's five seconds are over. Default 4 s.
     pub sse_keep_alive: Duration,
     /// How many bytes of ready frames go out in one write; a single larger frame goes alone. Default 64 KiB.
     pub sse_chunk_bytes: usize,
@@ -67,7 +67,7 @@ impl Default for Limits {
             http2_streams_max: 256,
             http2_ping: Duration::from_secs(30),
             first_frame: Duration::from_secs(2),
-            sse_keep_alive: Duration::from_secs(15),
+            sse_keep_alive: Duration::from_secs(4),
             sse_chunk_bytes: 64 * 1024,
             idempotency_key_bytes_max: 256,
             ready: Duration::from_secs(2),

@@ -265,7 +265,7 @@ impl Default for Limits {
             body: 16 << 20,
             idle: Duration::from_secs(60),
             stall: Duration::from_secs(60),
-            keep_alive: Duration::from_secs(15),
+            keep_alive: Duration::from_secs(4),
         }
     }
 }
