@@ -53,6 +53,17 @@ pub enum StartError {
     /// Nothing runs the agent.
     #[error("the agent `{0}` has no back end")]
     NoBackend(AgentId),
+    /// Everybody could call.
+    #[error(
+        "refusing to listen on {0} without authentication: whoever can reach it could use the agents; make a token with `a2ad token create NAME`, or say --allow-unauthenticated"
+    )]
+    Unauthenticated(String),
+    /// The name of a header is none.
+    #[error("`{0}` is not the name of a header")]
+    Header(String),
+    /// The tokens cannot be used.
+    #[error(transparent)]
+    Tokens(#[from] crate::tokens::TokensError),
     /// The address for clients is none.
     #[error(
         "`public_url` is not an address that clients could use: write it like https://agents.example.com"

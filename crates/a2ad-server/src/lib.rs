@@ -16,16 +16,20 @@
 //! reads no environment and never exits.
 #![deny(missing_docs)]
 
+mod auth;
 mod card;
 pub mod config;
 mod error;
 mod meter;
 mod server;
+mod tokens;
 
 pub use a2ad_backends::{EchoAgent, ScriptAgent};
 pub use a2ad_core::agent;
 pub use a2ad_store::{OpenError, Problem, VerifyReport, verify};
+pub use a2ad_transport::auth::Scope;
 
 pub use config::{Config, ConfigError};
 pub use error::{RunError, StartError};
 pub use server::{Handle, Server};
+pub use tokens::{StoredToken, Tokens, TokensError};

@@ -12,15 +12,18 @@ use a2ad_core::clock::Surroundings;
 use a2ad_core::engine::{AgentSpec, Engine, EngineOptions, Hub, Retention};
 use a2ad_proto::{AgentCard, AgentId};
 use a2ad_store::{SqliteOptions, SqliteStore};
+use a2ad_transport::auth::Auth;
 use a2ad_transport::{Address, Edge, Exposed};
 use tokio::net::TcpListener;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
 
+use crate::auth;
 use crate::card;
 use crate::config::{AgentConfig, Backend, Config, Durability, Listen};
 use crate::error::{RunError, StartError};
 use crate::meter::{Recorder, UPKEEP};
+use crate::tokens::Tokens;
 
 /// How long CancelTask waits for an agent to stop before it answers.
 const CANCEL_WAIT: Duration = Duration::from_secs(5);
@@ -70,7 +73,9 @@ impl Server {
     /// If there is none for clients, two have the same id, an id is reserved, one has no back end, or a card cannot
     /// be read.
     pub fn check(&self) -> Result<(), StartError> {
-        self.agents().map(drop)
+        let tokens = Tokens::in_folder(&self.config.data_dir);
+        let auth = auth::auth(&self.config.auth, &tokens)?;
+        self.agents(&auth).map(drop)
     }
 
     /// Listens, opens the database, takes up what an earlier run left behind, and serves.
@@ -78,8 +83,15 @@ impl Server {
     /// # Errors
     /// See [`StartError`]; nothing is left running then.
     pub async fn run(self) -> Result<Handle, StartError> {
-        let agents = self.agents()?;
+        let tokens = Tokens::in_folder(&self.config.data_dir);
+        let auth = auth::auth(&self.config.auth, &tokens)?;
+        let agents = self.agents(&auth)?;
         let config = self.config;
+        if !auth.required && !config.auth.allow_unauthenticated {
+            refuse_strangers(&config).await?;
+        }
+        let authenticates = auth.required;
+        let auth = Arc::new(auth);
         let recorder = Recorder::get();
         // First, so that a mistaken second start ends before it touches the database.
         let (listener, addr) = bind(&config.listen).await?;
@@ -113,6 +125,7 @@ impl Server {
             agents: exposed,
             address: Address::new(&url, grpc_port).ok_or(StartError::PublicUrl)?,
             since: SystemTime::UNIX_EPOCH + since,
+            auth: Arc::clone(&auth),
             trusted_proxies: match config.public_url {
                 Some(_) => Vec::new(),
                 None => config.trusted_proxies.clone(),
@@ -132,17 +145,19 @@ impl Server {
             stop: stop.clone(),
             patience: config.drain,
         };
+        let watching = auth::watch(config.auth.clone(), tokens, auth);
         let mut tasks = JoinSet::new();
         let (grpc, grpc_addr) = grpc.unzip();
         let grpc = grpc.map(|listener| (listener, app.only_grpc()));
         let listeners = std::iter::once((listener, app)).chain(grpc).collect();
-        tasks.spawn(running.supervise(listeners));
+        tasks.spawn(running.supervise(listeners, watching));
         let shown: Vec<&str> = ids.iter().map(AgentId::as_str).collect();
         tracing::info!(%addr, agents = shown.join(","), "serving");
         Ok(Handle {
             addr,
             grpc_addr,
             agents: ids,
+            authenticates,
             url,
             draining,
             stop,
@@ -150,7 +165,7 @@ impl Server {
         })
     }
 
-    fn agents(&self) -> Result<Vec<Chosen>, StartError> {
+    fn agents(&self, auth: &Auth) -> Result<Vec<Chosen>, StartError> {
         let mut all = self.brought.clone();
         for agent in &self.config.agents {
             let backend: Arc<dyn Agent> = match &agent.backend {
@@ -174,7 +189,8 @@ impl Server {
             if !ids.insert(config.id.clone()) {
                 return Err(StartError::DuplicateAgent(config.id));
             }
-            let card = card::card(&config)?;
+            let mut card = card::card(&config)?;
+            auth::advertise(&self.config.auth, auth, &mut card);
             Ok(Chosen {
                 config,
                 backend,
@@ -218,6 +234,7 @@ pub struct Handle {
     addr: SocketAddr,
     grpc_addr: Option<SocketAddr>,
     agents: Vec<AgentId>,
+    authenticates: bool,
     url: String,
     draining: CancellationToken,
     stop: CancellationToken,
@@ -241,6 +258,12 @@ impl Handle {
     #[must_use]
     pub fn agents(&self) -> &[AgentId] {
         &self.agents
+    }
+
+    /// Whether callers have to say who they are.
+    #[must_use]
+    pub const fn authenticates(&self) -> bool {
+        self.authenticates
     }
 
     /// The address for clients, without a trailing slash.
@@ -296,6 +319,7 @@ impl Running {
     async fn supervise(
         self,
         listeners: Vec<(TcpListener, a2ad_transport::App)>,
+        watching: impl Future<Output = ()>,
     ) -> Result<(), RunError> {
         let hang_up = CancellationToken::new();
         let serve = |(listener, app)| a2ad_transport::serve(listener, app, hang_up.clone());
@@ -318,7 +342,11 @@ impl Running {
             hang_up.cancel();
             end
         };
-        let (end, drained) = tokio::join!(work, edge);
+        let ended = async { tokio::join!(work, edge) };
+        let (end, drained) = tokio::select! {
+            ended = ended => ended,
+            () = watching => return Err(RunError::Panicked),
+        };
         let store = Arc::clone(&self.store);
         if spawn_blocking(move || store.close()).await.is_err() {
             return Err(RunError::Panicked);
@@ -340,6 +368,18 @@ impl Running {
             }
         }
     }
+}
+
+/// Refuses to listen where others than this machine's users could come, before anything is listened on.
+async fn refuse_strangers(config: &Config) -> Result<(), StartError> {
+    for listen in std::iter::once(&config.listen).chain(&config.grpc_listen) {
+        // A name that cannot be found is for `bind` to complain about.
+        let found = tokio::net::lookup_host((listen.host.as_str(), listen.port)).await;
+        if found.is_ok_and(|mut all| all.any(|addr| !addr.ip().is_loopback())) {
+            return Err(StartError::Unauthenticated(listen.to_string()));
+        }
+    }
+    Ok(())
 }
 
 async fn bind(listen: &Listen) -> Result<(TcpListener, SocketAddr), StartError> {
@@ -391,7 +431,7 @@ async fn open(config: &Config, hub: Arc<Hub>) -> Result<Arc<SqliteStore>, StartE
 }
 
 /// Creates a folder that only its owner can look into: it will hold what people say to agents.
-fn create_private(folder: &Path) -> std::io::Result<()> {
+pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
     let mut builder = std::fs::DirBuilder::new();
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);

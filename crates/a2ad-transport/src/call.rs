@@ -16,7 +16,7 @@ use crate::edge::Inner;
 use crate::errors::{Fault, Refusal};
 use crate::extensions::Active;
 use crate::limits::Limits;
-use crate::mounts::{Mount, Named};
+use crate::mounts::{Mount, Visit};
 use crate::operations::{FrameSource, Opened};
 use crate::version::Absent;
 
@@ -127,12 +127,12 @@ impl Call {
     /// The call that a request makes, if it is let in, could be read, and is for something the agent has.
     pub(crate) fn new(
         inner: &Inner,
-        named: Named<'_>,
+        visit: Visit<'_>,
         head: &Parts,
         request: Result<Request, Fault>,
         absent: Absent,
     ) -> Result<Self, Fault> {
-        let admitted = admit(inner, named, head, request.as_ref().ok(), absent)?;
+        let admitted = admit(inner, visit, head, request.as_ref().ok(), absent)?;
         let Admitted {
             mount,
             caller,

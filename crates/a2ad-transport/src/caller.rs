@@ -1,18 +1,12 @@
-//! Who calls, and what came with the call beside its body.
+//! What came with a call beside its body and its credentials.
 
-use a2ad_core::keys::{Number, Owner};
+use a2ad_core::keys::Number;
 use http::HeaderMap;
 use http::request::Parts;
 
 use crate::errors::{Fault, Refusal};
 use crate::limits::Limits;
 use crate::query;
-
-/// Whose request it is. The one place where credentials will be looked at; until there are any, everybody is the
-/// same anonymous owner.
-pub(crate) fn principal(_head: &Parts) -> Owner {
-    Owner::anonymous()
-}
 
 /// The caller's own name for its request.
 ///

@@ -30,6 +30,40 @@ pub(crate) struct Document {
     since: HttpDate,
 }
 
+/// Whom a card is shown to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Audience<'a> {
+    /// The address that the caller used, if it is not the usual one.
+    pub(crate) forwarded: Option<&'a Address>,
+    /// Callers may use several addresses.
+    pub(crate) by_proxy: bool,
+    /// Everybody may see it.
+    pub(crate) public: bool,
+}
+
+impl Audience<'_> {
+    const fn caching(&self) -> &'static str {
+        if self.public {
+            "public, max-age=60"
+        } else {
+            "private, max-age=60"
+        }
+    }
+
+    const fn varies(&self) -> Option<&'static str> {
+        match (self.public, self.by_proxy) {
+            (true, false) => None,
+            (true, true) => {
+                Some("X-Forwarded-Host, X-Forwarded-Proto, X-Forwarded-Port, X-Forwarded-Prefix")
+            }
+            (false, false) => Some("Authorization"),
+            (false, true) => Some(
+                "Authorization, X-Forwarded-Host, X-Forwarded-Proto, X-Forwarded-Port, X-Forwarded-Prefix",
+            ),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Rendered {
     json: Bytes,
@@ -52,15 +86,9 @@ impl Document {
         }
     }
 
-    /// The card, or 304 for a caller that has it. `forwarded` is the address that the caller used, if it is not
-    /// the usual one; `varies`, if callers may use several.
-    pub(crate) fn answer(
-        &self,
-        headers: &HeaderMap,
-        forwarded: Option<&Address>,
-        varies: bool,
-    ) -> Response<Body> {
-        let shown = match forwarded {
+    /// The card, or 304 for a caller that has it.
+    pub(crate) fn answer(&self, headers: &HeaderMap, audience: Audience<'_>) -> Response<Body> {
+        let shown = match audience.forwarded {
             Some(address) => Cow::Owned(render(&self.card, self.id.as_deref(), address)),
             None => Cow::Borrowed(&self.usual),
         };
@@ -80,7 +108,7 @@ impl Document {
             ),
             (
                 CACHE_CONTROL,
-                Some(HeaderValue::from_static("public, max-age=60")),
+                Some(HeaderValue::from_static(audience.caching())),
             ),
             // The card is public; browsers' clients need it before anything else.
             (
@@ -91,12 +119,7 @@ impl Document {
                 ACCESS_CONTROL_EXPOSE_HEADERS,
                 Some(HeaderValue::from_static("ETag, Last-Modified")),
             ),
-            (
-                VARY,
-                varies.then_some(HeaderValue::from_static(
-                    "X-Forwarded-Host, X-Forwarded-Proto, X-Forwarded-Port, X-Forwarded-Prefix",
-                )),
-            ),
+            (VARY, audience.varies().map(HeaderValue::from_static)),
         ];
         for (name, value) in lines {
             if let Some(value) = value {

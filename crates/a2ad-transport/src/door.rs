@@ -8,7 +8,7 @@ use crate::call::Request;
 use crate::edge::Inner;
 use crate::errors::Fault;
 use crate::extensions::Active;
-use crate::mounts::{Mount, Named};
+use crate::mounts::{Mount, Visit};
 use crate::version::{self, Absent};
 use crate::{caller, query};
 
@@ -19,27 +19,30 @@ pub(crate) struct Admitted<'a> {
     pub(crate) active: Active,
 }
 
-/// Who calls, in which version, whom, and with which extensions. `request` is what could be read of the request, for
-/// its tenant; that it could not be read is said only to those who got this far.
+/// In which version somebody calls, whom, and with which extensions; who it is has been found out before the path
+/// was looked at. `request` is what could be read of the request, for its tenant; that it could not be read is said
+/// only to those who got this far.
 pub(crate) fn admit<'a>(
     inner: &'a Inner,
-    named: Named<'a>,
+    visit: Visit<'a>,
     head: &Parts,
     request: Option<&Request>,
     absent: Absent,
 ) -> Result<Admitted<'a>, Fault> {
-    let owner = caller::principal(head);
     let version::Version::V1 = version::negotiate(&head.headers, head.uri.query(), absent)?;
     let in_query = query::find(head.uri.query(), "tenant");
     let tenants = [in_query.as_deref(), request.map(Request::tenant)];
-    let mount = inner.mounts.resolve(named, tenants, request)?;
+    let mount = inner.mounts.resolve(visit, tenants, request)?;
     let active = mount.extensions.negotiate(&head.headers)?;
     let idempotency_key = caller::idempotency_key(&head.headers, &inner.limits)?;
     let agent = mount.agent.clone();
     Ok(Admitted {
         mount,
         caller: Caller {
-            scope: Scope { owner, agent },
+            scope: Scope {
+                owner: visit.principal.owner.clone(),
+                agent,
+            },
             idempotency_key,
         },
         active,

@@ -7,16 +7,19 @@ use std::time::SystemTime;
 use a2ad_core::engine::Engine;
 use bytes::Bytes;
 use http::header::{ALLOW, CONNECTION, HOST, TRANSFER_ENCODING};
-use http::{HeaderValue, Method, Request, Response, Version};
+use http::request::Parts;
+use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
 use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 
 use crate::address::Address;
-use crate::errors::Refusal;
+use crate::auth::{Auth, Principal, Unknown};
+use crate::card::Audience;
+use crate::errors::{Fault, Refusal};
 use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::meters::Meters;
-use crate::mounts::{Exposed, Mount, Mounts, Named};
+use crate::mounts::{Exposed, Mount, Mounts, Named, Visit};
 use crate::operations::Operations;
 use crate::reply::{self, Body};
 use crate::{card, grpc, http_json, jsonrpc, probes};
@@ -34,6 +37,8 @@ pub struct Edge {
     pub address: Address,
     /// Since when the cards are as they are.
     pub since: SystemTime,
+    /// How callers prove who they are.
+    pub auth: Arc<Auth>,
     /// Proxies whose `X-Forwarded-*` are believed.
     pub trusted_proxies: Vec<IpNet>,
     /// The daemon's version, for `/health`.
@@ -64,6 +69,7 @@ impl Edge {
             operations: Box::new(self.engine),
             mounts: Mounts::new(&self.agents, &self.address, self.since),
             address: self.address,
+            auth: self.auth,
             trusted_proxies: self.trusted_proxies,
             version: self.version,
             metrics: self.metrics,
@@ -92,6 +98,7 @@ pub(crate) struct Inner {
     pub(crate) operations: Box<dyn Operations>,
     pub(crate) mounts: Mounts,
     pub(crate) address: Address,
+    pub(crate) auth: Arc<Auth>,
     pub(crate) trusted_proxies: Vec<IpNet>,
     pub(crate) version: String,
     pub(crate) metrics: RenderMetrics,
@@ -201,10 +208,19 @@ impl App {
         }
         let refuse =
             |refusal: Refusal| http_json::refuse(&refusal.into(), &head.headers, &inner.limits);
+        let identified = inner.auth.identify(&head.headers);
         if self.only_grpc {
             return refuse(Refusal::OnlyGrpc);
         }
-        let Some(route) = inner.find(head.uri.path()) else {
+        let route = inner.find(head.uri.path(), identified.as_ref().ok());
+        let open = route.as_ref().is_some_and(|route| inner.is_open(route));
+        let principal = match &identified {
+            Ok(principal) => principal,
+            Err(_) if open => &Principal::nobody(),
+            // Before it is said whether there is anything here.
+            Err(why) => return unauthorized(inner, &head, connection, *why),
+        };
+        let Some(route) = route else {
             return refuse(Refusal::NoSuchPath);
         };
         let wrong_verb = || {
@@ -217,11 +233,15 @@ impl App {
             return wrong_verb();
         }
         let response = match route {
-            Route::JsonRpc(named) => jsonrpc::answer(inner, named, &head, body, connection).await,
+            Route::JsonRpc(named) => {
+                let visit = Visit { principal, named };
+                jsonrpc::answer(inner, visit, &head, body, connection).await
+            }
             Route::HttpJson(named, target) => match target.method(&head.method) {
                 Some(method) => {
+                    let visit = Visit { principal, named };
                     let asked = (target, method);
-                    http_json::answer(inner, named, asked, &head, body, connection).await
+                    http_json::answer(inner, visit, asked, &head, body, connection).await
                 }
                 None => wrong_verb(),
             },
@@ -229,13 +249,21 @@ impl App {
             Route::Card(mount) => {
                 let trusted = &inner.trusted_proxies;
                 let forwarded = inner.address.forwarded(&head, connection.peer(), trusted);
-                let varies = !trusted.is_empty();
-                mount.card.answer(&head.headers, forwarded.as_ref(), varies)
+                let audience = Audience {
+                    forwarded: forwarded.as_ref(),
+                    by_proxy: !trusted.is_empty(),
+                    public: inner.auth.public_cards,
+                };
+                mount.card.answer(&head.headers, audience)
             }
             Route::Live => probes::live(),
             Route::Ready => probes::ready(inner).await,
             Route::Health => probes::health(inner),
-            Route::Metrics => probes::metrics(inner),
+            Route::Metrics if principal.may_monitor() => probes::metrics(inner),
+            Route::Metrics => {
+                let fault = Fault::from(Refusal::Forbidden).with("requiredScope", "monitor");
+                http_json::refuse(&fault, &head.headers, &inner.limits)
+            }
         };
         if head.method == Method::HEAD {
             reply::without_body(response)
@@ -247,14 +275,18 @@ impl App {
 
 impl Inner {
     /// Where a path leads. The mounts come last: what the daemon itself has at a path is no agent's.
-    fn find<'a>(&'a self, path: &'a str) -> Option<Route<'a>> {
+    /// Agents that the caller may not call are not there.
+    fn find<'a>(&'a self, path: &'a str, caller: Option<&Principal>) -> Option<Route<'a>> {
+        let is_card = card::PATHS.iter().any(|end| path.ends_with(end));
         Some(match path {
             "/livez" => Route::Live,
             "/readyz" | "/healthz" => Route::Ready,
             "/health" => Route::Health,
             "/metrics" => Route::Metrics,
             _ => {
-                let (named, rest) = self.mounts.split(path)?;
+                // Cards that are public are so for everybody, whomever they may call.
+                let caller = caller.filter(|_| !(is_card && self.auth.public_cards));
+                let (named, rest) = self.mounts.split(path, caller)?;
                 match rest {
                     "" | "/" => Route::JsonRpc(named),
                     rest if card::PATHS.contains(&rest) => Route::Card(self.mounts.card_of(named)?),
@@ -263,6 +295,40 @@ impl Inner {
             }
         })
     }
+}
+
+impl Inner {
+    /// Whether a route is for everybody.
+    fn is_open(&self, route: &Route<'_>) -> bool {
+        match route {
+            Route::Card(_) => self.auth.public_cards,
+            Route::Live | Route::Ready | Route::Health => self.auth.public_health,
+            Route::JsonRpc(_) | Route::HttpJson(..) | Route::Metrics => false,
+        }
+    }
+}
+
+/// The answer to a caller who is nobody. It is the same wherever it asked, but for the form.
+fn unauthorized(
+    inner: &Inner,
+    head: &Parts,
+    connection: &Connection,
+    why: Unknown,
+) -> Response<Body> {
+    tracing::info!(peer = %connection.peer(), reason = %why, "a caller was turned away");
+    let path = head.uri.path();
+    let mut starts = path.match_indices('/').map(|(at, _)| &path[at..]);
+    let mut response = if starts.any(|rest| http_json::Route::find(rest).is_some()) {
+        http_json::refuse(&Refusal::Unauthorized.into(), &head.headers, &inner.limits)
+    } else {
+        reply::whole(
+            StatusCode::UNAUTHORIZED,
+            reply::JSON,
+            r#"{"error":"Unauthorized"}"#,
+        )
+    };
+    inner.auth.tell(response.headers_mut());
+    response
 }
 
 /// Refuses HTTP/1 requests that two readers could take differently.

@@ -48,6 +48,8 @@ pub(crate) enum Refusal {
     ExtendedCardNotConfigured,
     ExtensionRequired,
     NoSuchTenant,
+    Unauthorized,
+    Forbidden,
     OnlyGrpc,
     GrpcNeedsHttp2,
     GrpcMediaType,
@@ -69,7 +71,7 @@ struct Row {
 
 impl Refusal {
     #[cfg(test)]
-    pub(crate) const ALL: [Self; 37] = [
+    pub(crate) const ALL: [Self; 39] = [
         Self::NoSuchPath,
         Self::WrongVerb,
         Self::NoHost,
@@ -99,6 +101,8 @@ impl Refusal {
         Self::ExtendedCardNotConfigured,
         Self::ExtensionRequired,
         Self::NoSuchTenant,
+        Self::Unauthorized,
+        Self::Forbidden,
         Self::OnlyGrpc,
         Self::GrpcNeedsHttp2,
         Self::GrpcMediaType,
@@ -150,6 +154,8 @@ impl Refusal {
             Self::ExtendedCardNotConfigured => row(K::ExtendedAgentCardNotConfigured, "This agent has no extended card"),
             Self::ExtensionRequired => row(K::ExtensionSupportRequired, "This agent requires extensions; name them in the header A2A-Extensions"),
             Self::NoSuchTenant    => row(K::InvalidParams, "There is no such tenant"),
+            Self::Unauthorized    => row(K::Unauthenticated, "Unauthorized"),
+            Self::Forbidden       => row(K::PermissionDenied, "This credential does not allow that"),
             // The rest is of gRPC alone.
             Self::OnlyGrpc        => http(K::MethodNotFound, StatusCode::NOT_FOUND, false, "There is nothing but gRPC at this port"),
             Self::GrpcNeedsHttp2  => http(K::InvalidRequest, StatusCode::HTTP_VERSION_NOT_SUPPORTED, false, "gRPC needs HTTP/2"),

@@ -35,6 +35,7 @@
 #![deny(missing_docs)]
 
 mod address;
+pub mod auth;
 mod body;
 mod call;
 mod caller;

@@ -10,6 +10,7 @@ use a2ad_core::engine::EngineError;
 use a2ad_proto::{AgentCard, AgentId, Violations};
 
 use crate::address::Address;
+use crate::auth::Principal;
 use crate::call::Request;
 use crate::card;
 use crate::errors::{Fault, Refusal};
@@ -72,7 +73,14 @@ pub(crate) struct Mounts {
     by_id: HashMap<String, usize>,
 }
 
-/// Whom a URL names.
+/// Who comes, and whom the URL names.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Visit<'a> {
+    pub(crate) principal: &'a Principal,
+    pub(crate) named: Named<'a>,
+}
+
+/// Whom a URL names. An agent that the caller may not call is not there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Named<'a> {
     Nobody,
@@ -107,19 +115,27 @@ impl Mounts {
     }
 
     /// Whom a path names, and what it asks of them: the rest is relative to the agent's interface. `None` if it
-    /// names an agent by its address, and there is none.
-    pub(crate) fn split<'a>(&'a self, path: &'a str) -> Option<(Named<'a>, &'a str)> {
+    /// names an agent by its address, and there is none for this caller; without a caller, all are there.
+    pub(crate) fn split<'a>(
+        &'a self,
+        path: &'a str,
+        caller: Option<&Principal>,
+    ) -> Option<(Named<'a>, &'a str)> {
+        let find = |id: &str| {
+            let mount = self.find(id);
+            mount.filter(|mount| caller.is_none_or(|caller| caller.may_call(&mount.agent)))
+        };
         let inside = strip(path, "a2a").unwrap_or(path);
         if let Some(rest) = strip(inside, "agents") {
             let (id, rest) = segment(rest)?;
-            let mount = self.find(&decode(id, Plus::Plus)?)?;
+            let mount = find(&decode(id, Plus::Plus)?)?;
             return Some((Named::Agent(mount), rest));
         }
         let Some((first, rest)) = segment(inside) else {
             return Some((Named::Nobody, inside));
         };
         let first = decode(first, Plus::Plus)?;
-        if let Some(mount) = self.find(&first) {
+        if let Some(mount) = find(&first) {
             return Some((Named::Agent(mount), rest));
         }
         // Whether a tenant exists is told in the terms of the operation (TEN-03), if there is one.
@@ -141,10 +157,10 @@ impl Mounts {
     /// The agent that a request is for: the one its URL names, or else its tenant, or else the first.
     ///
     /// # Errors
-    /// If two names differ, or there is no such agent.
+    /// If two names differ, or there is no such agent for this caller.
     pub(crate) fn resolve<'a>(
         &'a self,
-        named: Named<'a>,
+        visit: Visit<'a>,
         tenants: [Option<&str>; 2],
         request: Option<&Request>,
     ) -> Result<&'a Mount, Fault> {
@@ -162,13 +178,19 @@ impl Mounts {
         if given.any(|other| Some(other) != tenant) {
             return Err(differs());
         }
+        let Visit { principal, named } = visit;
+        let reached = |mount: &&Mount| principal.may_call(&mount.agent);
         let found = match (named, tenant) {
             (Named::Agent(mount), Some(tenant)) if mount.agent.as_str() != tenant => {
                 return Err(differs());
             }
             (Named::Agent(mount), _) => Some(mount),
-            (Named::Nobody, Some(tenant)) => self.find(tenant),
-            (Named::Nobody, None) => self.all.first(),
+            (Named::Nobody, Some(tenant)) => self.find(tenant).filter(reached),
+            (Named::Nobody, None) => match self.all.first().filter(reached) {
+                Some(first) => Some(first),
+                // It is no secret that there is one.
+                None => return Err(Fault::from(Refusal::Forbidden).with("requiredScope", "agents")),
+            },
             (Named::Stranger, _) => None,
         };
         found.ok_or_else(|| match request.and_then(Request::task) {
@@ -241,7 +263,7 @@ mod tests {
             ("/nope/message:send", "?", "/message:send"),
             ("/a2a/nope/tasks/t1", "?", "/tasks/t1"),
         ] {
-            let (found, left) = mounts.split(path).unwrap();
+            let (found, left) = mounts.split(path, None).unwrap();
             let found = match found {
                 Named::Nobody => "-",
                 Named::Agent(mount) => mount.agent.as_str(),
@@ -256,7 +278,7 @@ mod tests {
             "/a2a/agents/nope/tasks",
             "/%zz/tasks",
         ] {
-            assert!(mounts.split(path).is_none(), "{path}");
+            assert!(mounts.split(path, None).is_none(), "{path}");
         }
     }
 
@@ -265,9 +287,10 @@ mod tests {
     fn names_must_agree() {
         let mounts = mounts();
         let other = Named::Agent(mounts.find("other").unwrap());
+        let principal = &Principal::anonymous();
         let ask = |named, tenants| {
             mounts
-                .resolve(named, tenants, None)
+                .resolve(Visit { principal, named }, tenants, None)
                 .map(|mount| mount.agent.as_str())
                 .map_err(|fault| fault.kind)
         };
@@ -284,6 +307,35 @@ mod tests {
         assert_eq!(ask(Named::Nobody, [Some("first"), Some("other")]), invalid);
         assert_eq!(ask(Named::Nobody, [Some("nope"), None]), invalid);
         assert_eq!(ask(Named::Stranger, [None, None]), invalid);
+    }
+
+    #[test]
+    fn agents_out_of_reach_are_not_there() {
+        let mounts = mounts();
+        let principal = &Principal {
+            scopes: vec!["agents:other".parse().unwrap()],
+            ..Principal::anonymous()
+        };
+        for path in ["/agents/first", "/agents/nope", "/a2a/agents/first/tasks"] {
+            assert!(mounts.split(path, Some(principal)).is_none(), "{path}");
+        }
+        for path in ["/first/tasks", "/nope/tasks"] {
+            let (named, rest) = mounts.split(path, Some(principal)).unwrap();
+            assert!(
+                matches!(named, Named::Stranger) && rest == "/tasks",
+                "{path}"
+            );
+        }
+        let named = Named::Nobody;
+        let ask = |tenant| {
+            let visit = Visit { principal, named };
+            mounts.resolve(visit, [tenant, None], None)
+        };
+        assert_eq!(ask(Some("other")).unwrap().agent.as_str(), "other");
+        let hidden = ask(Some("first")).unwrap_err().http_json();
+        assert_eq!(hidden, ask(Some("nope")).unwrap_err().http_json());
+        let first = ask(None).unwrap_err();
+        assert_eq!(first.kind, a2ad_proto::ErrorKind::PermissionDenied);
     }
 
     #[test]

@@ -24,6 +24,9 @@ Environment:
   A2AD_LISTEN, A2AD_…    any setting outside `agents`: A2AD_LOG_LEVEL is log.level
   HOST, PORT             the address, where A2AD_LISTEN and flags do not give it
   RUST_LOG               the log filter, where A2AD_LOG_LEVEL does not give it
+  A2AD_TOKEN             a bearer token for callers, named `default`
+  A2AD_BASIC_USERNAME, A2AD_BASIC_PASSWORD, A2AD_API_KEY
+                         a user with a password; an API key, named `default`
 Flags win over the environment, the environment over the file.";
 
 /// The A2A daemon: serves agents over the Agent2Agent protocol and keeps every task in a journal
@@ -48,6 +51,9 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Walks the whole database and says whether it is sound. Stop the server first.
     Verify(Verify),
+    /// Makes tokens for callers, lists them, takes them back. Works while the server runs.
+    #[command(subcommand)]
+    Token(TokenCommand),
     /// Looks at the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
@@ -59,6 +65,38 @@ pub(crate) enum ConfigCommand {
     Check(Place),
     /// Prints the JSON Schema of the configuration file.
     Schema,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Makes a token and prints it; only a digest is kept.
+    Create {
+        #[command(flatten)]
+        place: Place,
+        /// Whose it is: tasks belong to this name.
+        name: String,
+        /// What it is good for: agents, agents:<id>, monitor, admin, worker [default: agents].
+        #[arg(long = "scope", value_name = "SCOPE")]
+        scopes: Vec<String>,
+        /// Prints one JSON document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Lists names, scopes and when they were made.
+    List {
+        #[command(flatten)]
+        place: Place,
+        /// Prints one JSON document.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Takes a token back; a running server refuses it within a second.
+    Revoke {
+        #[command(flatten)]
+        place: Place,
+        /// Whose.
+        name: String,
+    },
 }
 
 /// Where the configuration and the data are.
@@ -82,6 +120,16 @@ pub(crate) struct Serve {
     /// A further address for gRPC, which is served on the main one too.
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) grpc_listen: Option<String>,
+    /// A bearer token for callers, named `default`. Others on this machine can see it; A2AD_TOKEN or
+    /// --token-file keep it to yourself.
+    #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
+    pub(crate) token: Option<String>,
+    /// A file that holds such a token.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Serves everybody, also on an address that others can reach.
+    #[arg(long)]
+    pub(crate) allow_unauthenticated: bool,
     /// The host to listen on, alone.
     #[arg(long)]
     pub(crate) host: Option<String>,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use a2ad_server::{ConfigError, OpenError, RunError, StartError};
+use a2ad_server::{ConfigError, OpenError, RunError, StartError, TokensError};
 
 /// The exit codes. They are documented in docs/command.md and in `--help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +63,12 @@ impl From<ConfigError> for Failure {
     }
 }
 
+impl From<TokensError> for Failure {
+    fn from(error: TokensError) -> Self {
+        Self::new(Exit::Failure, error.into())
+    }
+}
+
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         Self::new(Exit::Database, error.into())
@@ -80,6 +86,9 @@ impl From<StartError> for Failure {
             | StartError::Card { .. }
             | StartError::CardFile { .. }
             | StartError::CardYaml { .. }
+            | StartError::Unauthenticated(_)
+            | StartError::Header(_)
+            | StartError::Tokens(_)
             | StartError::PublicUrl => Exit::Usage,
             StartError::Bind { .. } => Exit::Address,
             StartError::DataDir { .. } | StartError::Database(_) | StartError::Store(_) => {

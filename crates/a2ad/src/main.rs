@@ -10,6 +10,7 @@ mod failure;
 mod logs;
 mod serve;
 mod settings;
+mod token;
 mod verify;
 
 use std::io::Write as _;
@@ -46,6 +47,7 @@ fn run() -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Token(command) => token::run(&command),
         Command::Config(ConfigCommand::Check(arguments)) => check::run(&arguments),
         Command::Config(ConfigCommand::Schema) => check::schema(),
     }

@@ -32,9 +32,9 @@ async fn serve(config: Config) -> Result<(), Failure> {
     let mut interrupt = listen_for(SignalKind::interrupt())?;
     let mut handle = Server::start(config.clone()).await?;
     tell(&banner(&config, &handle));
-    if !handle.addr().ip().is_loopback() {
+    if !handle.authenticates() && !handle.addr().ip().is_loopback() {
         tracing::warn!(
-            "whoever can reach this address can use the agent: there is no authentication"
+            "whoever can reach this address can use the agents: there is no authentication"
         );
     }
 

@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use a2ad_server::Config;
-use a2ad_server::config::Source;
+use a2ad_server::config::{AuthConfig, Key, ScopeText, Secret, Source, Token, User};
+use a2ad_server::{Config, Scope};
 use anyhow::Context as _;
 
 use crate::arguments::{Place, Serve};
@@ -44,7 +44,10 @@ fn read_with(
     let set = |name: &str| environment(name).filter(|value| !value.is_empty());
     let file = file(place, &set);
     let mut source = match &file {
-        Some(path) => Source::yaml(path.display().to_string(), text(path)?),
+        Some(path) => Source::yaml(
+            path.display().to_string(),
+            read_file(path, "the configuration")?,
+        ),
         None => Source::none(),
     };
     if let Some(filter) = set("RUST_LOG") {
@@ -68,10 +71,21 @@ fn read_with(
     if let Some(listen) = &arguments.grpc_listen {
         source = source.set(&["grpc_listen"], listen, "--grpc-listen");
     }
+    for (path, name) in HEADER_ALIASES {
+        if let Some(value) = set(name) {
+            source = source.set(path, value, name);
+        }
+    }
+    if arguments.allow_unauthenticated {
+        let path = ["auth", "allow_unauthenticated"];
+        source = source.set(&path, "true", "--allow-unauthenticated");
+    }
     let mut config = source.read(environment)?;
     if let Some(folder) = file.as_deref().and_then(Path::parent) {
         config.look_in(folder);
     }
+
+    credentials(&mut config.auth, arguments, &set)?;
 
     if arguments.listen.is_none() && set("A2AD_LISTEN").is_none() {
         if let Some(host) = set("HOST") {
@@ -98,6 +112,76 @@ fn read_with(
     Ok(Settings { config, file })
 }
 
+/// Where a secret may stand in the environment: our name first, then those of servers that people come from.
+const TOKEN: &[&str] = &[
+    "A2AD_TOKEN",
+    "IACCODE_A2A_HTTP_TOKEN",
+    "SB_SERVE_TOKEN",
+    "LECTIC_A2A_TOKEN",
+];
+const USERNAME: &[&str] = &["A2AD_BASIC_USERNAME", "IACCODE_A2A_BASIC_USERNAME"];
+const PASSWORD: &[&str] = &["A2AD_BASIC_PASSWORD", "IACCODE_A2A_BASIC_PASSWORD"];
+const API_KEY: &[&str] = &["A2AD_API_KEY", "IACCODE_A2A_API_KEY"];
+const HEADER_ALIASES: [(&[&str], &str); 1] =
+    [(&["auth", "api_key_header"], "IACCODE_A2A_API_KEY_HEADER")];
+
+/// Adds the credentials that flags and the environment give to those of the file.
+fn credentials(
+    auth: &mut AuthConfig,
+    arguments: &Serve,
+    set: Environment<'_>,
+) -> Result<(), Failure> {
+    let first = |names: &[&'static str]| {
+        let mut found = names.iter().filter_map(|name| Some((*name, set(name)?)));
+        found.next()
+    };
+    let from_file = match &arguments.token_file {
+        Some(path) => Some((
+            "--token-file",
+            read_file(path, "the token file")?.trim().to_owned(),
+        )),
+        None => None,
+    };
+    let from_flag = arguments.token.clone().map(|token| ("--token", token));
+    let token = from_flag.or(from_file).or_else(|| first(TOKEN));
+    let secret = |(origin, text): (&str, String)| {
+        Secret::new(text).ok_or_else(|| Failure::usage(format!("{origin}: the secret is empty")))
+    };
+    let name = || "default".parse();
+    let agents = || vec![ScopeText(Scope::Agents)];
+    if let Some(token) = token {
+        auth.tokens.push(Token {
+            name: name()?,
+            token: secret(token)?,
+            scopes: agents(),
+        });
+    }
+    match (first(USERNAME), first(PASSWORD)) {
+        (Some((_, user)), Some(password)) => auth.basic.push(User {
+            user: user.parse()?,
+            password: secret(password)?,
+            scopes: agents(),
+        }),
+        (None, None) => {}
+        (Some((name, _)), None) | (None, Some((name, _))) => {
+            return Err(Failure::usage(format!(
+                "{name}: a user needs both a name and a password"
+            )));
+        }
+    }
+    if let Some(key) = first(API_KEY) {
+        auth.api_keys.push(Key {
+            name: name()?,
+            key: secret(key)?,
+            scopes: agents(),
+        });
+    }
+    if auth.token_header.is_none() && set("SB_SERVE_TOKEN").is_some() {
+        auth.token_header = Some("X-SB-Token".parse()?);
+    }
+    Ok(())
+}
+
 fn file(place: &Place, set: Environment<'_>) -> Option<PathBuf> {
     let named = place.config.clone();
     let named = named.or_else(|| set("A2AD_CONFIG").map(PathBuf::from));
@@ -107,9 +191,9 @@ fn file(place: &Place, set: Environment<'_>) -> Option<PathBuf> {
     })
 }
 
-fn text(path: &Path) -> Result<String, Failure> {
+fn read_file(path: &Path, what: &str) -> Result<String, Failure> {
     std::fs::read_to_string(path)
-        .with_context(|| format!("cannot read the configuration {}", path.display()))
+        .with_context(|| format!("cannot read {what} {}", path.display()))
         .map_err(|error| Failure::new(Exit::Usage, error))
 }
 

@@ -5,6 +5,7 @@
 //! environment or the disk.
 
 mod agent;
+mod auth;
 mod card;
 mod de;
 mod error;
@@ -14,6 +15,10 @@ mod units;
 
 pub use a2ad_backends::{Echo, Script};
 pub use agent::{AgentConfig, AgentLimits, Backend, Idempotency, OnRestart, Skill};
+pub use auth::{
+    AuthConfig, Challenge, HeaderText, Key, Openness, PrincipalName, SchemeNames, ScopeText,
+    Secret, Token, User,
+};
 pub use card::CardSource;
 pub use error::{ConfigError, Origin};
 pub use place::{Database, Listen, PublicUrl};
@@ -64,6 +69,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long tasks are kept.
     pub retention: Retention,
+    /// Who may call.
+    pub auth: AuthConfig,
     /// The agents to serve. The first that clients can find answers where none is named.
     // A file without agents is a mistake; no file at all means the echo agent.
     #[serde(default = "no_agents")]
@@ -88,6 +95,7 @@ impl Default for Config {
             log: Log::default(),
             limits: Limits::default(),
             retention: Retention::default(),
+            auth: AuthConfig::default(),
             agents: vec![AgentConfig::echo()],
         }
     }
@@ -114,6 +122,12 @@ impl Config {
         &["limits", "keep_alive"],
         &["retention", "terminal"],
         &["retention", "interrupted"],
+        &["auth", "token_header"],
+        &["auth", "api_key_header"],
+        &["auth", "challenge"],
+        &["auth", "card"],
+        &["auth", "health"],
+        &["auth", "allow_unauthenticated"],
     ];
 
     /// The JSON Schema of a configuration file.

@@ -19,6 +19,7 @@ mod grpc;
 mod grpc_input;
 mod grpc_tools;
 mod http_json;
+mod identity;
 mod interfaces;
 mod listing;
 mod messages;

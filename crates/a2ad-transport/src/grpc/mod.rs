@@ -27,6 +27,7 @@ use tonic::server::{Grpc, ServerStreamingService};
 use tonic::{Code, Status};
 use tracing::Instrument as _;
 
+use crate::auth::Principal;
 use crate::body;
 use crate::call::{Call, Reply, Request};
 use crate::edge::Inner;
@@ -39,7 +40,7 @@ use crate::listen::Connection;
 use crate::media;
 use crate::meters::{self, Binding};
 use crate::method::Method;
-use crate::mounts::Named;
+use crate::mounts::{Named, Visit};
 use crate::reply::Body;
 use crate::version::Absent;
 use codec::Raw;
@@ -84,10 +85,22 @@ where
         return response;
     }
     let service = head.uri.path().strip_prefix('/').unwrap_or_default();
+    let open = inner.auth.public_health && service.starts_with(HEALTH);
+    let principal = match inner.auth.identify(&head.headers) {
+        Ok(principal) => principal,
+        Err(_) if open => Principal::nobody(),
+        Err(why) => {
+            tracing::info!(peer = %connection.peer(), reason = %why, "a caller was turned away");
+            let mut response = refuse(Refusal::Unauthorized, limits).map(Body::Grpc);
+            inner.auth.tell_grpc(response.headers_mut());
+            return response;
+        }
+    };
     let response = match service.split_once('/') {
         Some((pb::SERVICE, name)) => {
             let handler = Handler {
                 inner,
+                principal: &principal,
                 method: Method::named(name),
                 head: &head,
                 connection,
@@ -135,6 +148,7 @@ fn refuse(refusal: Refusal, limits: &Limits) -> Response<tonic::body::Body> {
 /// One call of an A2A method, or of one that there is not.
 struct Handler<'a> {
     inner: &'a Inner,
+    principal: &'a Principal,
     method: Option<Method>,
     head: &'a Parts,
     connection: &'a Connection,
@@ -245,13 +259,11 @@ impl<'a> Handler<'a> {
 
     /// The call that a request makes. There are no paths to name an agent by: its tenant does.
     fn call(&self, request: Result<Request, Fault>) -> Result<Call, Fault> {
-        Call::new(
-            self.inner,
-            Named::Nobody,
-            self.head,
-            request,
-            Absent::Means10,
-        )
+        let visit = Visit {
+            principal: self.principal,
+            named: Named::Nobody,
+        };
+        Call::new(self.inner, visit, self.head, request, Absent::Means10)
     }
 }
 

@@ -23,7 +23,7 @@ use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::meters::Binding;
 use crate::method::Method;
-use crate::mounts::Named;
+use crate::mounts::Visit;
 use crate::reply::{self, Body};
 use crate::sse::{self, Wrap};
 use crate::version::Absent;
@@ -33,7 +33,7 @@ use crate::{body, media};
 /// means there.
 pub(crate) async fn answer<B>(
     inner: &Inner,
-    named: Named<'_>,
+    visit: Visit<'_>,
     (route, method): (Route<'_>, Method),
     head: &Parts,
     body: B,
@@ -47,7 +47,7 @@ where
     let result = match read_body(head, body, &inner.limits).await {
         Ok(body) => {
             let asked = (route, method);
-            perform(inner, named, asked, head, body, &mut active).await
+            perform(inner, visit, asked, head, body, &mut active).await
         }
         Err(refusal) => Err(refusal.into()),
     };
@@ -92,7 +92,7 @@ where
 
 async fn perform(
     inner: &Inner,
-    named: Named<'_>,
+    visit: Visit<'_>,
     (route, method): (Route<'_>, Method),
     head: &Parts,
     body: Bytes,
@@ -106,7 +106,7 @@ async fn perform(
     );
     let call = span.in_scope(|| {
         let request = read::read(head, (route, method), &body);
-        Call::new(inner, named, head, request, Absent::Means03)
+        Call::new(inner, visit, head, request, Absent::Means03)
     });
     // A blocking send may take minutes; what was read is not needed any more.
     drop(body);

@@ -20,7 +20,7 @@ use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::meters::{self, Binding};
 use crate::method::Method;
-use crate::mounts::Named;
+use crate::mounts::Visit;
 use crate::reply::{self, Body};
 use crate::sse::{self, Wrap};
 use crate::version::Absent;
@@ -49,7 +49,7 @@ impl Done {
 /// Answers one POST to an agent's JSON-RPC endpoint.
 pub(crate) async fn answer<B>(
     inner: &Inner,
-    named: Named<'_>,
+    visit: Visit<'_>,
     head: &Parts,
     body: B,
     connection: &Arc<Connection>,
@@ -59,7 +59,7 @@ where
 {
     let began = Instant::now();
     let done = match body::read(body, &head.headers, &[media::JSON_NAME], &inner.limits).await {
-        Ok(body) => perform(inner, named, head, body).await,
+        Ok(body) => perform(inner, visit, head, body).await,
         Err(refusal) => Done::refused(RawValue::NULL, refusal),
     };
     let refused = done.result.as_ref().err().map(|fault| fault.kind.reason());
@@ -87,7 +87,7 @@ where
     response
 }
 
-async fn perform(inner: &Inner, named: Named<'_>, head: &Parts, body: Bytes) -> Done {
+async fn perform(inner: &Inner, visit: Visit<'_>, head: &Parts, body: Bytes) -> Done {
     let envelope = match envelope::read(&body) {
         Ok(envelope) => envelope,
         Err((id, refusal)) => return Done::refused(id, refusal),
@@ -102,7 +102,7 @@ async fn perform(inner: &Inner, named: Named<'_>, head: &Parts, body: Bytes) -> 
     );
     let call = span.in_scope(|| {
         let request = params::read(method, &envelope);
-        Call::new(inner, named, head, request, Absent::Means03)
+        Call::new(inner, visit, head, request, Absent::Means03)
     });
     // A blocking send may take minutes; what was read is not needed any more.
     drop(body);

@@ -66,6 +66,7 @@ impl Server {
             operations: Box::new(Arc::clone(&engine)),
             mounts: Mounts::new(&agents, &address_shown, std::time::SystemTime::UNIX_EPOCH),
             address: address_shown,
+            auth: Arc::new(crate::auth::Auth::off()),
             trusted_proxies: vec!["127.0.0.0/8".parse().unwrap()],
             version: "9.9.9".to_owned(),
             metrics: Arc::new(|| "a2ad_up 1\n".to_owned()),
