@@ -115,6 +115,12 @@ pub(crate) async fn watch(config: AuthConfig, tokens: Tokens, auth: Arc<Auth>) {
 /// Says in a card how to authenticate, if that is needed.
 pub(crate) fn advertise(config: &AuthConfig, auth: &Auth, card: &mut AgentCard) {
     if !auth.required {
+        if !card.security_schemes.is_empty() {
+            tracing::warn!(
+                card = %card.name,
+                "the card asks for credentials that nobody here looks at: the proxy before this server has to"
+            );
+        }
         return;
     }
     let names = &config.scheme_names;

@@ -1,10 +1,12 @@
 //! Agent cards, from what the configuration says of agents.
 
-use std::fs;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
 
 use a2ad_core::agent::AgentPolicy;
 use a2ad_core::modes::Modes;
-use a2ad_proto::{AgentCapabilities, AgentCard, AgentExtension, AgentSkill};
+use a2ad_proto::{AgentCapabilities, AgentCard, AgentExtension, AgentSkill, SecurityScheme};
 use a2ad_transport::REPLAY;
 
 use crate::config::{AgentConfig, CardSource, Skill};
@@ -28,6 +30,12 @@ pub(crate) fn card(agent: &AgentConfig) -> Result<AgentCard, StartError> {
             agent = %agent.id,
             "the card's supportedInterfaces and signatures are left out: where the agent is served follows from `listen` and `public_url`"
         );
+    }
+    let unknown = |(_, scheme): &(&String, &SecurityScheme)| **scheme == SecurityScheme::Unset;
+    if let Some((name, _)) = written.security_schemes.iter().find(unknown) {
+        return Err(wrong(format!(
+            "securitySchemes.{name}: none of the kinds that A2A 1.0 knows"
+        )));
     }
     let capabilities = written.capabilities;
     let push = agent.push.or(capabilities.push_notifications);
@@ -115,7 +123,7 @@ fn written(agent: &AgentConfig) -> Result<AgentCard, StartError> {
         Some(CardSource::Inline(card)) => return Ok((**card).clone()),
         Some(CardSource::File(path)) => path,
     };
-    let text = fs::read_to_string(path).map_err(|source| StartError::CardFile {
+    let text = read(path).map_err(|source| StartError::CardFile {
         path: path.clone(),
         source,
     })?;
@@ -123,6 +131,18 @@ fn written(agent: &AgentConfig) -> Result<AgentCard, StartError> {
         path: path.clone(),
         source,
     })
+}
+
+/// No card is longer.
+const FILE_BYTES_MAX: u64 = 1 << 20;
+
+fn read(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    let mut file = File::open(path)?.take(FILE_BYTES_MAX + 1);
+    if file.read_to_string(&mut text)? as u64 > FILE_BYTES_MAX {
+        return Err(io::Error::other("it is larger than 1 MiB"));
+    }
+    Ok(text)
 }
 
 /// The first text that says anything.

@@ -53,6 +53,11 @@ pub enum StartError {
     /// Nothing runs the agent.
     #[error("the agent `{0}` has no back end")]
     NoBackend(AgentId),
+    /// Two listeners want the same address.
+    #[error(
+        "`listen` and `grpc_listen` are both {0}: gRPC is served on `listen` anyway, so leave `grpc_listen` out"
+    )]
+    SameAddress(String),
     /// Everybody could call.
     #[error(
         "refusing to listen on {0} without authentication: whoever can reach it could use the agents; make a token with `a2ad token create NAME`, or say --allow-unauthenticated"
@@ -75,7 +80,7 @@ pub enum StartError {
         /// The address as configured.
         address: String,
         /// What to do about it.
-        advice: &'static str,
+        advice: String,
         /// What the operating system says.
         source: io::Error,
     },

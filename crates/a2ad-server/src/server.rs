@@ -13,7 +13,7 @@ use a2ad_core::engine::{AgentSpec, Engine, EngineOptions, Hub, Retention};
 use a2ad_proto::{AgentCard, AgentId};
 use a2ad_store::{SqliteOptions, SqliteStore};
 use a2ad_transport::auth::Auth;
-use a2ad_transport::{Address, Edge, Exposed};
+use a2ad_transport::{Address, Edge, Exposed, Grpc, IpNet};
 use tokio::net::TcpListener;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio_util::sync::CancellationToken;
@@ -94,11 +94,14 @@ impl Server {
         let auth = Arc::new(auth);
         let recorder = Recorder::get();
         // First, so that a mistaken second start ends before it touches the database.
-        let (listener, addr) = bind(&config.listen).await?;
+        let (listener, addr) = bind(&config.listen, "--port").await?;
         let grpc = match &config.grpc_listen {
-            Some(listen) => Some(bind(listen).await?),
+            Some(listen) => Some(bind(listen, "--grpc-listen").await?),
             None => None,
         };
+        let url = base_url(&config, addr);
+        let grpc_at = grpc_at(&config, grpc.as_ref().map(|(_, addr)| *addr));
+        let address = Address::new(&url, grpc_at).ok_or(StartError::PublicUrl)?;
         let hub = Hub::new();
         let store = open(&config, Arc::clone(&hub)).await?;
         let surroundings = Surroundings::default();
@@ -114,8 +117,6 @@ impl Server {
             surroundings,
         };
         let engine = Engine::start(options, Arc::<SqliteStore>::clone(&store), hub).await?;
-        let url = base_url(&config, addr);
-        let grpc_port = grpc.as_ref().map(|(_, addr)| addr.port());
         let exposed: Vec<Exposed> = agents.into_iter().filter_map(Chosen::exposed).collect();
         let ids: Vec<AgentId> = exposed.iter().map(|agent| agent.id.clone()).collect();
         let draining = CancellationToken::new();
@@ -123,13 +124,10 @@ impl Server {
         let app = Edge {
             engine: engine.clone(),
             agents: exposed,
-            address: Address::new(&url, grpc_port).ok_or(StartError::PublicUrl)?,
+            address,
             since: SystemTime::UNIX_EPOCH + since,
             auth: Arc::clone(&auth),
-            trusted_proxies: match config.public_url {
-                Some(_) => Vec::new(),
-                None => config.trusted_proxies.clone(),
-            },
+            trusted_proxies: trusted(&config),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             metrics: recorder.render(),
             limits: limits(&config),
@@ -166,6 +164,10 @@ impl Server {
     }
 
     fn agents(&self, auth: &Auth) -> Result<Vec<Chosen>, StartError> {
+        let same = |grpc: &&Listen| **grpc == self.config.listen && grpc.port != 0;
+        if let Some(grpc) = self.config.grpc_listen.as_ref().filter(same) {
+            return Err(StartError::SameAddress(grpc.to_string()));
+        }
         let mut all = self.brought.clone();
         for agent in &self.config.agents {
             let backend: Arc<dyn Agent> = match &agent.backend {
@@ -382,15 +384,39 @@ async fn refuse_strangers(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-async fn bind(listen: &Listen) -> Result<(TcpListener, SocketAddr), StartError> {
+/// Where clients reach gRPC. A port of its own is at its own address, unless that is every address or there is a
+/// better name for the machine.
+fn grpc_at(config: &Config, own: Option<SocketAddr>) -> Grpc {
+    match (&config.grpc_public_address, own) {
+        (Some(address), _) => Grpc::At(address.to_string()),
+        (None, Some(own)) if config.public_url.is_none() && !own.ip().is_unspecified() => {
+            Grpc::At(own.to_string())
+        }
+        (None, Some(own)) => Grpc::Port(own.port()),
+        (None, None) => Grpc::Here,
+    }
+}
+
+fn trusted(config: &Config) -> Vec<IpNet> {
+    if config.public_url.is_some() && !config.trusted_proxies.is_empty() {
+        tracing::warn!("`public_url` is what cards show, so `trusted_proxies` changes nothing");
+        return Vec::new();
+    }
+    config.trusted_proxies.clone()
+}
+
+/// Listens; `flag` is what chooses another address.
+async fn bind(listen: &Listen, flag: &str) -> Result<(TcpListener, SocketAddr), StartError> {
     let refused = |source: std::io::Error| StartError::Bind {
         address: listen.to_string(),
         advice: match source.kind() {
             std::io::ErrorKind::AddrInUse => {
-                "stop the program that has it, or choose another with --port"
+                format!("stop the program that has it, or choose another with {flag}")
             }
-            std::io::ErrorKind::PermissionDenied => "choose a port from 1024 on with --port",
-            _ => "check the address",
+            std::io::ErrorKind::PermissionDenied => {
+                format!("choose a port from 1024 on with {flag}")
+            }
+            _ => "check the address".to_owned(),
         },
         source,
     };

@@ -65,7 +65,7 @@ mod version;
 #[cfg(test)]
 mod tests;
 
-pub use address::Address;
+pub use address::{Address, Grpc};
 pub use edge::{App, Edge, RenderMetrics};
 pub use extensions::REPLAY;
 pub use ipnet::IpNet;

@@ -230,7 +230,7 @@ mod tests {
             id: id.parse().unwrap(),
             card: AgentCard::default(),
         };
-        let address = Address::new("http://127.0.0.1:1", None).unwrap();
+        let address = Address::new("http://127.0.0.1:1", crate::address::Grpc::Here).unwrap();
         Mounts::new(
             &[exposed("first"), exposed("other")],
             &address,

@@ -86,6 +86,7 @@ impl From<StartError> for Failure {
             | StartError::Card { .. }
             | StartError::CardFile { .. }
             | StartError::CardYaml { .. }
+            | StartError::SameAddress(_)
             | StartError::Unauthenticated(_)
             | StartError::Header(_)
             | StartError::Tokens(_)

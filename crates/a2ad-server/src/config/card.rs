@@ -22,9 +22,13 @@ pub enum CardSource {
 }
 
 impl CardSource {
-    /// Reads the text of a card file.
+    /// Reads the text of a card file. It is no configuration: `${` means nothing in it.
     pub(crate) fn parse(text: &str) -> Result<AgentCard, ConfigError> {
-        let tree = Node::parse(text, &|_| None)?;
+        // JSON is nearly YAML; what it has beyond, such as pairs of escapes, is read as JSON.
+        if let Ok(value) = serde_json::from_str(text) {
+            return card(&value);
+        }
+        let tree = Node::parse_plain(text)?;
         let value = Value::deserialize(&tree).map_err(|error| error.at(&tree.origin))?;
         card(&value)
     }
@@ -53,7 +57,7 @@ impl<'de> Deserialize<'de> for CardSource {
                 Err(error) => Err(de::Error::custom(error)),
             },
             _ => Err(de::Error::custom(
-                "the path of a card file, or the card's members",
+                "expected the path of a card file, or the card's members",
             )),
         }
     }

@@ -44,6 +44,9 @@ pub struct Config {
     pub listen: Listen,
     /// Where to listen for gRPC alone, as `host:port`. It is served on `listen` as well.
     pub grpc_listen: Option<Listen>,
+    /// The address under which clients reach gRPC, as `host:port`. By default it follows from
+    /// `public_url`, `listen` and `grpc_listen`.
+    pub grpc_public_address: Option<Listen>,
     /// The address under which clients reach the server, for the agent card; behind a proxy it
     /// differs from `listen`. By default the address that is listened on.
     pub public_url: Option<PublicUrl>,
@@ -86,6 +89,7 @@ impl Default for Config {
         Self {
             listen: Listen::default(),
             grpc_listen: None,
+            grpc_public_address: None,
             public_url: None,
             trusted_proxies: Vec::new(),
             data_dir: PathBuf::from("a2ad-data"),
@@ -107,6 +111,7 @@ impl Config {
     pub const SETTINGS: &'static [&'static [&'static str]] = &[
         &["listen"],
         &["grpc_listen"],
+        &["grpc_public_address"],
         &["public_url"],
         &["trusted_proxies"],
         &["data_dir"],

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use a2ad_transport::IpNet;
+use a2ad_transport::{Address, Grpc, IpNet};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -87,16 +87,7 @@ impl FromStr for PublicUrl {
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let url = text.trim().trim_end_matches('/');
-        let rest = url
-            .strip_prefix("https://")
-            .or_else(|| url.strip_prefix("http://"));
-        let fine = rest.is_some_and(|rest| {
-            let host = rest.split('/').next().unwrap_or_default();
-            !host.is_empty()
-                && !rest.contains(['?', '#', '@', '\\', '"'])
-                && !rest.contains(|c: char| c.is_whitespace() || c.is_control())
-        });
-        if fine {
+        if Address::new(url, Grpc::Here).is_some() {
             Ok(Self(url.to_owned()))
         } else {
             Err(ConfigError::new(format!(
@@ -157,26 +148,42 @@ impl fmt::Display for Database {
 
 /// Addresses and networks, as a list or, as in an environment variable, with commas between them.
 pub(super) fn networks<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<IpNet>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Written {
-        Line(String),
-        List(Vec<String>),
-    }
-    let words = match Written::deserialize(deserializer)? {
-        Written::Line(line) => line.split(',').map(str::to_owned).collect(),
-        Written::List(list) => list,
+    use serde_json::Value;
+    let expected = || de::Error::custom("expected addresses or networks, such as [10.0.0.0/8]");
+    let words = match Value::deserialize(deserializer)? {
+        Value::Null => Vec::new(),
+        Value::String(line) => line.split(',').map(|word| word.trim().to_owned()).collect(),
+        Value::Array(list) => {
+            let word = |item: Value| match item {
+                Value::String(word) => Ok(word),
+                _ => Err(expected()),
+            };
+            list.into_iter().map(word).collect::<Result<_, _>>()?
+        }
+        _ => return Err(expected()),
     };
-    let network = |word: &String| {
-        let word = word.trim();
-        let alone = word.parse::<IpAddr>().map(IpNet::from);
-        alone.or_else(|_| word.parse()).map_err(|_| {
+    let read = |word: &String| {
+        network(word).ok_or_else(|| {
             de::Error::custom(format!(
                 "`{word}` is neither an address nor a network; write it like 10.0.0.7 or 10.0.0.0/8"
             ))
         })
     };
-    words.iter().map(network).collect()
+    words.iter().map(read).collect()
+}
+
+/// An address or a network. Those of IPv4 that are written as IPv6 are of IPv4, as callers' addresses are.
+fn network(word: &str) -> Option<IpNet> {
+    if let Ok(alone) = word.parse::<IpAddr>() {
+        return Some(alone.to_canonical().into());
+    }
+    let net: IpNet = word.parse().ok()?;
+    match net.addr().to_canonical() {
+        IpAddr::V4(four) if net.addr().is_ipv6() => {
+            IpNet::new(four.into(), net.prefix_len().checked_sub(96)?).ok()
+        }
+        _ => Some(net),
+    }
 }
 
 macro_rules! as_text {

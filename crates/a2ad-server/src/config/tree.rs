@@ -42,9 +42,22 @@ impl Node {
         text: &str,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigError> {
-        let marked = mark_references(text);
+        if text.contains([REFERENCE, REFERENCE_END, LITERAL, BROKEN]) {
+            return Err(ConfigError::new(
+                "the characters U+E000 to U+E003 cannot be used here",
+            ));
+        }
+        Self::build(&mark_references(text), Some(variable))
+    }
+
+    /// The same without references: `${` is just that.
+    pub(super) fn parse_plain(text: &str) -> Result<Self, ConfigError> {
+        Self::build(text, None)
+    }
+
+    fn build(text: &str, variable: Option<Lookup<'_>>) -> Result<Self, ConfigError> {
         let mut builder = Builder {
-            events: Parser::new_from_str(&marked),
+            events: Parser::new_from_str(text),
             anchors: HashMap::new(),
             aliased: 0,
             variable,
@@ -99,11 +112,14 @@ pub(super) fn underscored(key: &str) -> String {
     key.replace('-', "_")
 }
 
+/// Looks up an environment variable.
+type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 struct Builder<'a> {
     events: Parser<'a, StrInput<'a>>,
     anchors: HashMap<usize, Node>,
     aliased: usize,
-    variable: &'a dyn Fn(&str) -> Option<String>,
+    variable: Option<Lookup<'a>>,
 }
 
 impl<'a> Builder<'a> {
@@ -213,10 +229,12 @@ impl<'a> Builder<'a> {
 
     fn map(&mut self, depth: usize) -> Result<Vec<(Key, Node)>, ConfigError> {
         let mut entries: Vec<(Key, Node)> = Vec::new();
+        let mut seen: HashMap<String, Origin> = HashMap::new();
         loop {
             let (event, origin) = self.next()?;
             let text = match event {
                 Event::MappingEnd => return Ok(entries),
+                Event::Scalar(text, ..) if self.variable.is_none() => text.into_owned(),
                 Event::Scalar(text, ..) => unmark(&text),
                 Event::Nothing
                 | Event::StreamStart
@@ -230,9 +248,8 @@ impl<'a> Builder<'a> {
                     return Err(ConfigError::new("a key has to be a plain word").at(&origin));
                 }
             };
-            let same = |(key, _): &&(Key, Node)| underscored(&key.text) == underscored(&text);
-            if let Some((first, _)) = entries.iter().find(same) {
-                let before = match &first.origin {
+            if let Some(first) = seen.insert(underscored(&text), origin.clone()) {
+                let before = match &first {
                     Origin::Line(line) => format!(" (first on line {line})"),
                     Origin::Named(_) => String::new(),
                 };
@@ -247,6 +264,9 @@ impl<'a> Builder<'a> {
 
     /// Puts in what the references that [`mark_references`] marked stand for.
     fn expand(&self, text: &str) -> Result<String, ConfigError> {
+        let Some(variable) = self.variable else {
+            return Ok(text.to_owned());
+        };
         let mut expanded = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, after)) = rest.split_once(REFERENCE) {
@@ -258,8 +278,7 @@ impl<'a> Builder<'a> {
                 Some((name, default)) => (name, Some(default)),
                 None => (inner, None),
             };
-            let value =
-                (self.variable)(name).filter(|value| !(value.is_empty() && default.is_some()));
+            let value = variable(name).filter(|value| !(value.is_empty() && default.is_some()));
             match (value, default) {
                 (Some(value), _) => expanded.push_str(&value),
                 (None, Some(default)) => expanded.push_str(default),

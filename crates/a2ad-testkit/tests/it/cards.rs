@@ -268,6 +268,10 @@ async fn a_card_that_cannot_be_served_says_why_at_the_start() {
         ("{capabilities: {extensions: [{uri: ''}]}}", "uri"),
         ("{capabilities: {pushNotifications: true}}", "push"),
         ("{skills: [{name: S}]}", "no id"),
+        (
+            "{securitySchemes: {k: {type: apiKey}}}",
+            "securitySchemes.k",
+        ),
     ] {
         let text = refused(None, &format!("agents: [{{id: a, card: {card}, echo: }}]")).await;
         assert!(text.contains("`a`") && text.contains(word), "{text}");
@@ -428,4 +432,88 @@ async fn grpc_can_have_a_port_of_its_own() {
     let server = Configured::start("public_url: https://x.test/a\nagents: [{id: a, echo: }]").await;
     let card = server.get(CARD, &[]).await.json();
     assert_eq!(urls(&card).len(), 2);
+}
+
+/// A card file is data: what looks like a variable is not one, and JSON is JSON.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_card_file_is_read_as_it_is() {
+    for (file, text, name) in [
+        (
+            "card.json",
+            r#"{"name": "Smile \ud83d\ude00"}"#,
+            "Smile \u{1f600}",
+        ),
+        ("card.json", "{\t\"name\":\t\"Tab\"}", "Tab"),
+        (
+            "card.yaml",
+            "name: ${HOME} and ${1+1} and $${x}",
+            "${HOME} and ${1+1} and $${x}",
+        ),
+        ("card.yaml", "name: \u{e000}x\u{e001}", "\u{e000}x\u{e001}"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(file), text).unwrap();
+        let yaml = format!("agents: [{{id: a, card: {file}, echo: }}]");
+        let server = try_start(&yaml, folder).await.unwrap();
+        let card = server.get(CARD, &[]).await.json();
+        assert_eq!(card["name"], name, "{text}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("card.yaml"), "x".repeat((1 << 20) + 1)).unwrap();
+    let large = try_start("agents: [{id: a, card: card.yaml, echo: }]", folder).await;
+    assert!(matches!(large, Err(StartError::CardFile { .. })));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn grpc_is_listed_where_it_can_be_reached() {
+    let listed = async |yaml: &str| {
+        let server = Configured::start(&format!("{yaml}\nagents: [{{id: a, echo: }}]")).await;
+        let card = server.get(CARD, &[]).await.json();
+        let url = card["supportedInterfaces"][2]["url"]
+            .as_str()
+            .map(str::to_owned);
+        (url, server.handle.grpc_addr())
+    };
+    // On another address of this machine.
+    let (url, addr) = listed("grpc_listen: 127.0.0.2:0").await;
+    assert_eq!(url, Some(addr.unwrap().to_string()));
+    let (url, addr) = listed("grpc_listen: 127.0.0.2:0\npublic_url: https://x.test/a").await;
+    assert_eq!(url, Some(format!("x.test:{}", addr.unwrap().port())));
+    let (url, _) = listed("grpc_public_address: grpc.test:443\npublic_url: https://x.test/a").await;
+    assert_eq!(url.as_deref(), Some("grpc.test:443"));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn addresses_that_clients_could_not_use_are_refused() {
+    for url in [
+        "http://[::1",
+        "https://h/<x>",
+        "https://m\u{fc}nchen.test",
+        "http://h:99999",
+        "https://h:abc",
+    ] {
+        let text = format!("public_url: '{url}'\nagents: [{{id: a, echo: }}]");
+        let read = a2ad_server::config::Source::yaml("t", text).read(&|_| None);
+        assert!(
+            read.unwrap_err().to_string().contains("public address"),
+            "{url}"
+        );
+    }
+    let same = "listen: 127.0.0.1:47110\ngrpc_listen: 127.0.0.1:47110\nagents: [{id: a, echo: }]";
+    let config = a2ad_server::config::Source::yaml("t", same)
+        .read(&|_| None)
+        .unwrap();
+    let checked = a2ad_server::Server::new(config).check();
+    assert!(matches!(checked, Err(StartError::SameAddress(_))));
+    for (written, word) in [
+        ("{a: b}", "expected addresses"),
+        ("[x]", "`x` is neither"),
+        ("5", "expected addresses"),
+    ] {
+        let text = format!("trusted_proxies: {written}\nagents: [{{id: a, echo: }}]");
+        let error = a2ad_server::config::Source::yaml("t", text)
+            .read(&|_| None)
+            .unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+    }
 }

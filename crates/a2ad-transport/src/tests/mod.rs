@@ -60,7 +60,7 @@ impl Server {
             id: "echo".parse().unwrap(),
             card,
         }];
-        let address_shown = Address::new("http://127.0.0.1:1", None).unwrap();
+        let address_shown = Address::new("http://127.0.0.1:1", crate::address::Grpc::Here).unwrap();
         let draining = CancellationToken::new();
         let app = App::new(Inner {
             operations: Box::new(Arc::clone(&engine)),
