@@ -87,8 +87,15 @@ impl Server {
         let auth = auth::auth(&self.config.auth, &tokens)?;
         let agents = self.agents(&auth)?;
         let config = self.config;
-        if !auth.required && !config.auth.allow_unauthenticated {
-            refuse_strangers(&config).await?;
+        if !auth.required
+            && let Some(address) = open_to_others(&config).await
+        {
+            if !config.auth.allow_unauthenticated {
+                return Err(StartError::Unauthenticated(address));
+            }
+            tracing::warn!(
+                "whoever can reach {address} can use the agents: there is no authentication"
+            );
         }
         let authenticates = auth.required;
         let auth = Arc::new(auth);
@@ -372,16 +379,16 @@ impl Running {
     }
 }
 
-/// Refuses to listen where others than this machine's users could come, before anything is listened on.
-async fn refuse_strangers(config: &Config) -> Result<(), StartError> {
+/// An address that others than this machine's users could come to, if we are to listen on one.
+async fn open_to_others(config: &Config) -> Option<String> {
     for listen in std::iter::once(&config.listen).chain(&config.grpc_listen) {
         // A name that cannot be found is for `bind` to complain about.
         let found = tokio::net::lookup_host((listen.host.as_str(), listen.port)).await;
         if found.is_ok_and(|mut all| all.any(|addr| !addr.ip().is_loopback())) {
-            return Err(StartError::Unauthenticated(listen.to_string()));
+            return Some(listen.to_string());
         }
     }
-    Ok(())
+    None
 }
 
 /// Where clients reach gRPC. A port of its own is at its own address, unless that is every address or there is a

@@ -32,11 +32,6 @@ async fn serve(config: Config) -> Result<(), Failure> {
     let mut interrupt = listen_for(SignalKind::interrupt())?;
     let mut handle = Server::start(config.clone()).await?;
     tell(&banner(&config, &handle));
-    if !handle.authenticates() && !handle.addr().ip().is_loopback() {
-        tracing::warn!(
-            "whoever can reach this address can use the agents: there is no authentication"
-        );
-    }
 
     tokio::select! {
         ended = handle.wait() => return Ok(ended?),

@@ -302,6 +302,12 @@ async fn scope_01_what_is_somebody_elses_is_not_there() {
             Box::new(|id| json!({"taskId": id, "id": "c"})),
         ),
     ];
+    // Every operation has its row, but for those that are about no task.
+    let mut covered: Vec<&str> = operations.iter().map(|(method, _)| *method).collect();
+    covered.extend(["ListTasks", "GetExtendedAgentCard"]);
+    for (method, _) in crate::negotiation::METHODS {
+        assert!(covered.contains(&method), "{method} has no row here");
+    }
     // The agent is the second's: other owner, and other agent of the same owner.
     for (path, who) in [("/", MALLORY), ("/two", ALICE), ("/two", MALLORY)] {
         for (method, params) in &operations {
@@ -441,13 +447,17 @@ async fn an_address_for_others_needs_authentication() {
         );
         assert!(!folder.path().join("data").exists(), "nothing was begun");
     }
-    for yaml in [
-        format!("listen: 0.0.0.0:0\nauth: {{allow_unauthenticated: true}}\n{agents}"),
-        format!("listen: 0.0.0.0:0\nauth: {{tokens: [{{name: a, token: s}}]}}\n{agents}"),
-        format!("listen: localhost:0\n{agents}"),
-        format!("listen: '[::1]:0'\n{agents}"),
+    // An address for documents, which no machine has: that it cannot be listened on shows that it was tried.
+    for auth in [
+        "{allow_unauthenticated: true}",
+        "{tokens: [{name: a, token: s}]}",
     ] {
+        let yaml = format!("listen: 192.0.2.1:0\nauth: {auth}\n{agents}");
         let (started, _folder) = start(&yaml).await;
+        assert!(matches!(started, Err(StartError::Bind { .. })), "{auth}");
+    }
+    for listen in ["localhost:0", "'[::1]:0'", "127.0.0.2:0"] {
+        let (started, _folder) = start(&format!("listen: {listen}\n{agents}")).await;
         let mut handle = started.unwrap();
         handle.stop();
         handle.wait().await.unwrap();

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::configured::{Configured, answered, for_tenant, grpc_reason, saying};
 
-const METHODS: [(&str, &str); 11] = [
+/// All there are, as a test of the gRPC descriptors holds.
+pub(crate) const METHODS: [(&str, &str); 11] = [
     (
         "SendMessage",
         r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"x"}]}}"#,

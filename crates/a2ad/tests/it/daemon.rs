@@ -22,7 +22,9 @@ pub(crate) fn a2ad(folder: &Path, words: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_a2ad"));
     command.current_dir(folder).args(words);
     for (name, _) in std::env::vars_os() {
-        let ours = name.to_string_lossy().starts_with("A2AD_");
+        let text = name.to_string_lossy();
+        let ours = ["A2AD_", "IACCODE_A2A_", "SB_SERVE_", "LECTIC_A2A_"];
+        let ours = ours.iter().any(|prefix| text.starts_with(prefix));
         if ours || name == "HOST" || name == "PORT" || name == "RUST_LOG" {
             command.env_remove(name);
         }

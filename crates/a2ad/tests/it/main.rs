@@ -8,6 +8,7 @@
 mod daemon;
 mod documents;
 mod failing;
+mod identity;
 mod kill;
 mod serving;
 mod stopping;
