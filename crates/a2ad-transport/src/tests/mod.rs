@@ -7,6 +7,7 @@ mod grpc;
 mod http_json;
 mod routes;
 mod rpc;
+mod stalling;
 mod stopping;
 mod streams;
 mod wire;
