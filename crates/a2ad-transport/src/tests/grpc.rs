@@ -238,6 +238,56 @@ async fn grpc_05_a_deadline_ends_any_stream() {
     assert_eq!(rest(never).await.1["grpc-status"], "4");
 }
 
+/// EXT-05, on every binding: errors of the operation say what was on, and those found before that was settled do not.
+#[tokio::test]
+async fn errors_say_which_extensions_were_on() {
+    let server = Server::start(Limits::default()).await;
+    let asked = format!("A2A-Version: 1.0\r\nA2A-Extensions: {REPLAY}\r\n");
+    let rpc = async |method: &str, id: &str| {
+        let body = wire::call(method, &format!(r#"{{"id":{id}}}"#));
+        let reply = server.ask(wire::post(&asked, &body)).await;
+        assert!(reply.json()["error"].is_object());
+        reply.header("a2a-extensions").map(str::to_owned)
+    };
+    let plain = async |path: &str| {
+        let reply = server.ask(wire::plain("GET", path, &asked)).await;
+        assert!(reply.json()["error"].is_object());
+        reply.header("a2a-extensions").map(str::to_owned)
+    };
+    let mut client = Client::new(&server).await;
+    let mut grpc = async |name: &str, headers: &[(&str, &str)], message: &[u8]| {
+        let headers = [&[("a2a-extensions", REPLAY)], headers].concat();
+        let response = client.open(&method(name), &headers, message).await;
+        let (_, end) = rest(response).await;
+        assert_ne!(end["grpc-status"], "0");
+        let told = end.get("a2a-extensions");
+        told.map(|told| told.to_str().unwrap().to_owned())
+    };
+    let soon = [("grpc-timeout", "20m")];
+    let on = [
+        rpc("GetTask", "\"none\"").await,
+        rpc("SubscribeToTask", "\"early\"").await,
+        plain("/tasks/none").await,
+        plain("/tasks/early:subscribe").await,
+        grpc("GetTask", &[], &get("none")).await,
+        grpc("SubscribeToTask", &[], &subscribe("early")).await,
+        grpc("GetTask", &soon, &get("held")).await,
+    ];
+    for told in on {
+        assert_eq!(told.as_deref(), Some(REPLAY));
+    }
+    let off = [
+        rpc("GetTask", "5").await,
+        plain("/tasks/t1?historyLength=x").await,
+        plain("/tasks/t1?tenant=nope").await,
+        grpc("GetTask", &[], b"\xff").await,
+        grpc("CreateTaskPushNotificationConfig", &[], b"").await,
+    ];
+    for told in off {
+        assert_eq!(told, None);
+    }
+}
+
 const CHECK: &str = "grpc.health.v1.Health/Check";
 
 #[tokio::test]
