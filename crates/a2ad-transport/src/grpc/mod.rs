@@ -95,10 +95,12 @@ where
             };
             handler.answer(body).await
         }
-        Some((HEALTH, _)) => match read_body(body, &head.headers, limits).await {
-            Ok(body) => health::answer(inner, head, body, connection).await,
-            Err(refusal) => refuse(refusal, limits),
-        },
+        Some((HEALTH, name)) if health::has(name) => {
+            match health::answer(inner, head, body, connection).await {
+                Ok(response) => response,
+                Err(status) => status.into_http(),
+            }
+        }
         Some((service, _)) if reflection::is_served(service) => {
             reflection::answer(head, body, connection, limits).await
         }
@@ -120,6 +122,11 @@ where
 
 /// An answer that is nothing but a status.
 fn refuse(refusal: Refusal, limits: &Limits) -> Response<tonic::body::Body> {
+    status(refusal, limits).into_http()
+}
+
+/// How a refusal looks on this binding.
+fn status(refusal: Refusal, limits: &Limits) -> Status {
     let fault = Fault::from(refusal);
     if let Refusal::CompressedMessage | Refusal::ContentEncoding = refusal {
         let mut status = fault.status_as(Code::Unimplemented, limits.retry_after);
@@ -127,9 +134,9 @@ fn refuse(refusal: Refusal, limits: &Limits) -> Response<tonic::body::Body> {
         status
             .metadata_mut()
             .insert("grpc-accept-encoding", identity);
-        return status.into_http();
+        return status;
     }
-    fault.status(limits.retry_after).into_http()
+    fault.status(limits.retry_after)
 }
 
 /// One call of an A2A method, or of one that there is not.
