@@ -1,6 +1,7 @@
 //! What came with a call beside its body and its credentials.
 
 use a2ad_core::keys::Number;
+use a2ad_proto::Violations;
 use http::HeaderMap;
 use http::request::Parts;
 
@@ -34,14 +35,18 @@ pub(crate) fn idempotency_key(
 /// The last frame a caller has: `Last-Event-ID`, or `afterSequence` in the query.
 ///
 /// # Errors
-/// If it is not a number that a frame could have.
+/// If it is not one number that a frame could have.
 pub(crate) fn cursor(head: &Parts) -> Result<Option<Number>, Fault> {
     const HEADER: &str = "Last-Event-ID";
     const QUERY: &str = "afterSequence";
-    let header = head.headers.get(HEADER).filter(|line| !line.is_empty());
-    let (name, number) = if let Some(line) = header {
+    let mut lines = head.headers.get_all(HEADER).iter();
+    let line = lines.next();
+    if lines.any(|other| Some(other) != line) {
+        return Err(Violations::one(HEADER, "given twice with different values").into());
+    }
+    let (name, number) = if let Some(line) = line.filter(|line| !line.is_empty()) {
         (HEADER, number(line.as_bytes()))
-    } else if let Some(text) = query::find(head.uri.query(), QUERY) {
+    } else if let Some(text) = query::find(head.uri.query(), QUERY)? {
         (QUERY, number(text.as_bytes()))
     } else {
         return Ok(None);
@@ -92,6 +97,18 @@ mod tests {
         assert_eq!(cursor(&query).unwrap(), Some(Number(3)));
         assert!(cursor(&head("/?afterSequence=", &[])).is_err());
         assert!(cursor(&head("/", &[])).unwrap().is_none());
+    }
+
+    #[test]
+    fn repeated_cursors_must_agree() {
+        let twice = head("/?afterSequence=3&aftersequence=3", &[]);
+        assert_eq!(cursor(&twice).unwrap(), Some(Number(3)));
+        let fault = cursor(&head("/?afterSequence=3&afterSequence=4", &[])).unwrap_err();
+        assert_eq!(fault.kind, a2ad_proto::ErrorKind::InvalidParams);
+        let lines = |second| [("last-event-id", &b"3"[..]), ("last-event-id", second)];
+        let twice = head("/", &lines(b"3"));
+        assert_eq!(cursor(&twice).unwrap(), Some(Number(3)));
+        assert!(cursor(&head("/", &lines(b"4"))).is_err());
     }
 
     #[test]

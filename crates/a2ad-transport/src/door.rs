@@ -30,7 +30,7 @@ pub(crate) fn admit<'a>(
     absent: Absent,
 ) -> Result<Admitted<'a>, Fault> {
     let version::Version::V1 = version::negotiate(&head.headers, head.uri.query(), absent)?;
-    let in_query = query::find(head.uri.query(), "tenant");
+    let in_query = query::find(head.uri.query(), "tenant")?;
     let tenants = [in_query.as_deref(), request.map(Request::tenant)];
     let mount = inner.mounts.resolve(visit, tenants, request)?;
     let active = mount.extensions.negotiate(&head.headers)?;

@@ -21,8 +21,14 @@ pub(crate) struct Active(Vec<String>);
 
 impl Declared {
     pub(crate) fn new(extensions: &[AgentExtension]) -> Self {
-        let pair = |extension: &AgentExtension| (extension.uri.clone(), extension.required);
-        Self(extensions.iter().map(pair).collect())
+        let mut declared: Vec<(String, bool)> = Vec::new();
+        for AgentExtension { uri, required, .. } in extensions {
+            match declared.iter_mut().find(|(known, _)| known == uri) {
+                Some((_, known_required)) => *known_required |= required,
+                None => declared.push((uri.clone(), *required)),
+            }
+        }
+        Self(declared)
     }
 
     /// What a request switches on: what it asks for and the agent has. The rest is ignored (EXT-03).
@@ -31,15 +37,15 @@ impl Declared {
     /// If the agent requires one that the request does not ask for.
     pub(crate) fn negotiate(&self, headers: &HeaderMap) -> Result<Active, Fault> {
         let lines = headers.get_all(NAME).iter();
-        let asked: Vec<&str> = lines
-            .filter_map(|line| line.to_str().ok())
-            .flat_map(|line| line.split(','))
-            .map(str::trim)
+        // Bytes, as a header need not be text: one item that is none spoils no other.
+        let asked: Vec<&[u8]> = lines
+            .flat_map(|line| line.as_bytes().split(|&byte| byte == b','))
+            .map(<[u8]>::trim_ascii)
             .collect();
         let missing: Vec<&str> = self
             .0
             .iter()
-            .filter(|(uri, required)| *required && !asked.contains(&uri.as_str()))
+            .filter(|(uri, required)| *required && !asked.contains(&uri.as_bytes()))
             .map(|(uri, _)| uri.as_str())
             .collect();
         if !missing.is_empty() {
@@ -47,7 +53,7 @@ impl Declared {
             return Err(Fault::from(Refusal::ExtensionRequired).with("requiredExtensions", missing));
         }
         let active = self.0.iter().map(|(uri, _)| uri);
-        let active = active.filter(|uri| asked.contains(&uri.as_str()));
+        let active = active.filter(|uri| asked.contains(&uri.as_bytes()));
         Ok(Active(active.cloned().collect()))
     }
 }
@@ -118,5 +124,35 @@ mod tests {
         let both = ["urn:x:a", "urn:x:must"];
         assert_eq!(ask(&["urn:x:must,urn:x:a"]).unwrap(), both);
         assert_eq!(ask(&["urn:x:must", " urn:x:a ,"]).unwrap(), both);
+    }
+
+    #[test]
+    fn ext_03_an_item_that_is_not_ascii_spoils_no_other() {
+        let mut headers = HeaderMap::new();
+        let line = HeaderValue::from_bytes(b"urn:x:\xff, urn:x:must,urn:x:\xc3\xa4").unwrap();
+        headers.append(NAME, line);
+        let active = declared().negotiate(&headers).unwrap();
+        assert_eq!(active.0, ["urn:x:must"]);
+    }
+
+    #[test]
+    fn ext_05_what_a_card_declares_twice_is_told_once() {
+        let twice = [
+            AgentExtension {
+                uri: "urn:x:a".to_owned(),
+                ..AgentExtension::default()
+            },
+            AgentExtension {
+                uri: "urn:x:a".to_owned(),
+                required: true,
+                ..AgentExtension::default()
+            },
+        ];
+        let declared = Declared::new(&twice);
+        assert!(declared.negotiate(&HeaderMap::new()).is_err());
+        let mut headers = HeaderMap::new();
+        headers.append(NAME, HeaderValue::from_static("urn:x:a"));
+        let active = declared.negotiate(&headers).unwrap();
+        assert_eq!(active.echo().unwrap(), "urn:x:a");
     }
 }

@@ -13,8 +13,8 @@ pub struct Limits {
     pub head: Duration,
     /// How long a connection may idle between requests. Default 60 s.
     pub keep_alive: Duration,
-    /// How long a peer may take nothing of what is ready for it before the connection is closed; whoever
-    /// followed a stream can resume. Default 60 s.
+    /// How long a peer may take nothing of what is ready for it before the connection (HTTP/2: the one answer) is
+    /// cut; whoever followed a stream can resume. Default 60 s.
     pub stall: Duration,
     /// Size of a request's head. Default 64 KiB.
     pub head_bytes_max: usize,

@@ -6,11 +6,11 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, Response, StatusCode};
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 
 use crate::errors::{self, Fault};
 use crate::limits::Limits;
-use crate::listen::InFlight;
+use crate::listen::{InFlight, note_asked, note_given};
 use crate::sse::Events;
 
 pub(crate) const JSON: HeaderValue = HeaderValue::from_static("application/json");
@@ -28,20 +28,57 @@ pub(crate) enum Body {
     Grpc(tonic::body::Body),
 }
 
+/// How much of an answer HTTP/2 is given at once. It asks for more when what it has fits into the peer's window, so
+/// this is also how much a peer must take to be seen taking something.
+const PIECE_BYTES: usize = 16 * 1024;
+/// How much the last piece of a frame has at most. HTTP/2 sends as much of it as the window allows and is done with
+/// it; the rest stays in memory for as long as the peer likes.
+const LAST_PIECE_BYTES: usize = 4 * 1024;
+
 /// A body together with the mark that its request is in flight, which goes when the body is done.
 #[derive(Debug)]
 pub(crate) struct Answer {
     body: Body,
+    /// What the body gave that was not passed on yet.
+    rest: Bytes,
+    /// HTTP/1 has a socket to itself and is not helped by pieces.
+    in_pieces: bool,
     _in_flight: InFlight,
 }
 
 impl Answer {
-    pub(crate) fn new(body: Body, in_flight: InFlight) -> Self {
+    pub(crate) fn new(body: Body, in_flight: InFlight, in_pieces: bool) -> Self {
         Self {
             body,
+            rest: Bytes::new(),
+            in_pieces,
             _in_flight: in_flight,
         }
     }
+}
+
+impl Body {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Frame<Bytes>>> {
+        match self {
+            Self::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
+            Self::Full(bytes) => Poll::Ready(Some(Frame::data(std::mem::take(bytes)))),
+            Self::Events(events) => events.poll_next(cx).map(|chunk| chunk.map(Frame::data)),
+            Self::Grpc(messages) => {
+                let frame = ready!(Pin::new(messages).poll_frame(cx));
+                // A body of tonic's own says what went wrong in its trailers; if it ever does otherwise, so do we.
+                Poll::Ready(frame.map(|frame| frame.unwrap_or_else(|status| trailers(&status))))
+            }
+        }
+    }
+}
+
+/// Takes the next piece.
+fn piece(rest: &mut Bytes) -> Bytes {
+    let size = match rest.len().checked_sub(LAST_PIECE_BYTES) {
+        None | Some(0) => rest.len(),
+        Some(before_last) => before_last.min(PIECE_BYTES),
+    };
+    rest.split_to(size)
 }
 
 /// An answer with a whole body.
@@ -99,32 +136,54 @@ impl http_body::Body for Answer {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
-        match &mut self.body {
-            Body::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
-            Body::Full(bytes) => Poll::Ready(Some(Ok(Frame::data(std::mem::take(bytes))))),
-            Body::Events(events) => events
-                .poll_next(cx)
-                .map(|chunk| chunk.map(|bytes| Ok(Frame::data(bytes)))),
-            Body::Grpc(messages) => {
-                let frame = ready!(Pin::new(messages).poll_frame(cx));
-                // A body of tonic's own says what went wrong in its trailers; if it ever does otherwise, so do we.
-                Poll::Ready(frame.map(|frame| Ok(frame.unwrap_or_else(|status| trailers(&status)))))
+        let this = &mut *self;
+        if !this.in_pieces {
+            return this.body.poll_frame(cx).map(|frame| frame.map(Ok));
+        }
+        note_asked();
+        if this.rest.is_empty() {
+            match ready!(this.body.poll_frame(cx)).map(Frame::into_data) {
+                Some(Ok(data)) => this.rest = data,
+                Some(Err(other)) => return Poll::Ready(Some(Ok(other))),
+                None => return Poll::Ready(None),
             }
         }
+        note_given();
+        Poll::Ready(Some(Ok(Frame::data(piece(&mut this.rest)))))
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.body {
+        let over = match &self.body {
             Body::Full(bytes) => bytes.is_empty(),
             Body::Events(_) => false,
             Body::Grpc(messages) => messages.is_end_stream(),
-        }
+        };
+        over && self.rest.is_empty()
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.body {
-            Body::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Body::Full(bytes) => SizeHint::with_exact((bytes.len() + self.rest.len()) as u64),
             Body::Events(_) | Body::Grpc(_) => SizeHint::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_are_small_and_the_last_is_smaller() {
+        for size in [0, 1, 4095, 4096, 4097, 16_384, 20_480, 20_481, 1_000_000] {
+            let mut rest = Bytes::from(vec![b'x'; size]);
+            let mut pieces = Vec::new();
+            while !rest.is_empty() {
+                pieces.push(piece(&mut rest).len());
+            }
+            assert_eq!(pieces.iter().sum::<usize>(), size);
+            assert!(pieces.iter().all(|piece| (1..=PIECE_BYTES).contains(piece)));
+            assert!(pieces.last().is_none_or(|last| *last <= LAST_PIECE_BYTES));
         }
     }
 }

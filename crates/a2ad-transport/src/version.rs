@@ -43,7 +43,9 @@ pub(crate) fn negotiate(
     }
     let asked = match line.map(|value| value.as_bytes().trim_ascii()) {
         Some(text) if !text.is_empty() => Some(text.to_vec()),
-        Some(_) | None => query::find(query, NAME).map(|text| text.trim().as_bytes().to_vec()),
+        Some(_) | None => query::find(query, NAME)
+            .map_err(|_differ| refused())?
+            .map(|text| text.trim().as_bytes().to_vec()),
     };
     let asked = asked.filter(|text| !text.is_empty());
     match asked.as_deref() {
@@ -141,5 +143,13 @@ mod tests {
     fn repeated_headers_must_agree() {
         assert!(ask(&["1.0", "1.0"], None));
         assert!(!ask(&["1.0", "0.3"], None));
+    }
+
+    #[test]
+    fn repeated_parameters_must_agree() {
+        assert!(ask(&[], Some("A2A-Version=1.0&a2a-version=1%2e0")));
+        assert!(!ask(&[], Some("A2A-Version=1.0&a2a-version=0.3")));
+        assert!(!ask(&[], Some("A2A-Version=0.3&A2A-Version=1.0")));
+        assert!(!ask(&[], Some("A2A-Version=1.0&A2A-Version=")));
     }
 }

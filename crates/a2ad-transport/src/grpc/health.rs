@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use a2ad_core::engine::EngineError;
 use a2ad_proto::pb;
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
 use http::Response;
 use http::request::Parts;
 use http_body_util::Full;
-use tokio::time::sleep;
+use prost::Message as _;
+use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 use tonic::codegen::Service as _;
@@ -16,33 +18,56 @@ use tonic_health::pb::health_check_response::ServingStatus;
 use tonic_health::pb::health_server::{Health, HealthServer};
 use tonic_health::pb::{HealthCheckRequest, HealthCheckResponse};
 
+use super::{deadline, message, read_body, within};
 use crate::edge::Inner;
 use crate::errors::{Fault, Refusal};
 use crate::listen::Connection;
 use crate::probes;
 
-/// Answers one request whose body was read.
-pub(super) async fn answer(
+pub(super) fn has(method: &str) -> bool {
+    matches!(method, "Check" | "Watch")
+}
+
+/// Answers one request. What tonic would take for a fault of ours is refused before it sees it.
+pub(super) async fn answer<B>(
     inner: &Arc<Inner>,
     head: Parts,
-    body: Bytes,
+    body: B,
     connection: &Connection,
-) -> Response<tonic::body::Body> {
+) -> Result<Response<tonic::body::Body>, Status>
+where
+    B: http_body::Body<Data = Bytes> + Unpin,
+{
+    let limits = &inner.limits;
+    let refuse = |refusal| super::status(refusal, limits);
+    let deadline = deadline::read(&head.headers, Instant::now())
+        .map_err(|fault| fault.status(limits.retry_after))?;
+    let body = within(deadline, read_body(body, &head.headers, limits)).await;
+    let body = body.ok_or_else(too_late)?.map_err(refuse)?;
+    let message = message::check(&head.headers, &body).map_err(refuse)?;
+    HealthCheckRequest::decode(message).map_err(|_| refuse(Refusal::NotProtobuf))?;
     let mut server = HealthServer::new(Probe {
         inner: Arc::clone(inner),
         stop: connection.stop().clone(),
+        deadline,
     });
     let request = http::Request::from_parts(head, Full::new(body));
-    match server.call(request).await {
-        Ok(response) => response,
-        Err(never) => match never {},
+    match within(deadline, server.call(request)).await {
+        Some(Ok(response)) => Ok(response),
+        Some(Err(never)) => match never {},
+        None => Err(too_late()),
     }
+}
+
+fn too_late() -> Status {
+    Status::deadline_exceeded("The deadline passed")
 }
 
 #[derive(Clone)]
 struct Probe {
     inner: Arc<Inner>,
     stop: CancellationToken,
+    deadline: Option<Instant>,
 }
 
 impl Probe {
@@ -93,7 +118,8 @@ impl Health for Probe {
         };
         let statuses = unfold(Some(watching), |watching| async {
             let mut watching = watching?;
-            Some(match watching.next().await {
+            let next = within(watching.probe.deadline, watching.next()).await;
+            Some(match next.unwrap_or_else(|| Err(too_late())) {
                 Ok(status) => (Ok(shown(status)), Some(watching)),
                 Err(over) => (Err(over), None),
             })
@@ -126,7 +152,7 @@ impl Watching {
             }
             if self.probe.stop.is_cancelled() {
                 let retry_after = self.probe.inner.limits.retry_after;
-                return Err(Fault::from(Refusal::Stopping).status(retry_after));
+                return Err(Fault::from(EngineError::Unavailable(None)).status(retry_after));
             }
             self.probe.rest().await;
         }

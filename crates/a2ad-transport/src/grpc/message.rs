@@ -9,7 +9,7 @@ const PREFIX: usize = 5;
 
 /// Looks whether a body is exactly one message that is not compressed, which is all that our methods take. tonic
 /// would answer otherwise as if the fault were ours.
-pub(super) fn check(headers: &HeaderMap, body: &[u8]) -> Result<(), Refusal> {
+pub(super) fn check<'a>(headers: &HeaderMap, body: &'a [u8]) -> Result<&'a [u8], Refusal> {
     let encoding = headers.get("grpc-encoding");
     if encoding.is_some_and(|encoding| encoding != "identity") {
         return Err(Refusal::CompressedMessage);
@@ -24,7 +24,7 @@ pub(super) fn check(headers: &HeaderMap, body: &[u8]) -> Result<(), Refusal> {
     if *flag > 1 || length != Ok(message.len()) {
         return Err(Refusal::NotOneMessage);
     }
-    Ok(())
+    Ok(message)
 }
 
 #[cfg(test)]

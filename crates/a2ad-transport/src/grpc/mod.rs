@@ -32,7 +32,7 @@ use crate::body;
 use crate::call::{Call, Reply, Request};
 use crate::edge::Inner;
 use crate::errors::{Fault, Refusal};
-use crate::extensions::REPLAY;
+use crate::extensions::{Active, REPLAY};
 use crate::follow::Follow;
 use crate::http_json;
 use crate::limits::Limits;
@@ -108,10 +108,12 @@ where
             };
             handler.answer(body).await
         }
-        Some((HEALTH, _)) => match read_body(body, &head.headers, limits).await {
-            Ok(body) => health::answer(inner, head, body, connection).await,
-            Err(refusal) => refuse(refusal, limits),
-        },
+        Some((HEALTH, name)) if health::has(name) => {
+            match health::answer(inner, head, body, connection).await {
+                Ok(response) => response,
+                Err(status) => status.into_http(),
+            }
+        }
         Some((service, _)) if reflection::is_served(service) => {
             reflection::answer(head, body, connection, limits).await
         }
@@ -133,6 +135,11 @@ where
 
 /// An answer that is nothing but a status.
 fn refuse(refusal: Refusal, limits: &Limits) -> Response<tonic::body::Body> {
+    status(refusal, limits).into_http()
+}
+
+/// How a refusal looks on this binding.
+fn status(refusal: Refusal, limits: &Limits) -> Status {
     let fault = Fault::from(refusal);
     if let Refusal::CompressedMessage | Refusal::ContentEncoding = refusal {
         let mut status = fault.status_as(Code::Unimplemented, limits.retry_after);
@@ -140,9 +147,9 @@ fn refuse(refusal: Refusal, limits: &Limits) -> Response<tonic::body::Body> {
         status
             .metadata_mut()
             .insert("grpc-accept-encoding", identity);
-        return status.into_http();
+        return status;
     }
-    fault.status(limits.retry_after).into_http()
+    fault.status(limits.retry_after)
 }
 
 /// One call of an A2A method, or of one that there is not.
@@ -220,7 +227,8 @@ impl<'a> Handler<'a> {
         method: Method,
         message: Bytes,
         deadline: Option<Instant>,
-    ) -> Result<tonic::Response<Messages>, Fault> {
+        active: &mut Active,
+    ) -> Result<Messages, Fault> {
         let inner = self.inner;
         let span = tracing::debug_span!(
             "request",
@@ -232,13 +240,9 @@ impl<'a> Handler<'a> {
         // A blocking send may take minutes; what was read is not needed any more.
         drop(message);
         let call = span.in_scope(|| self.call(request))?;
-        let active = call.active.clone();
-        let reply = call.run(inner).instrument(span).await?;
-        let mut response = match reply {
-            Reply::Result(json) => {
-                let message = write::result(method, &json)?;
-                tonic::Response::new(stream::iter([Ok(message)]).boxed())
-            }
+        active.clone_from(&call.active);
+        Ok(match call.run(inner).instrument(span).await? {
+            Reply::Result(json) => stream::iter([Ok(write::result(method, &json)?)]).boxed(),
             Reply::Stream(stream) => {
                 let stop = self.connection.stop();
                 let writing = write::Writing {
@@ -248,13 +252,9 @@ impl<'a> Handler<'a> {
                     deadline,
                     retry_after: inner.limits.retry_after,
                 };
-                tonic::Response::new(writing.into_messages())
+                writing.into_messages()
             }
-        };
-        let mut headers = HeaderMap::new();
-        active.tell(&mut headers);
-        *response.metadata_mut() = MetadataMap::from_headers(headers);
-        Ok(response)
+        })
     }
 
     /// The call that a request makes. There are no paths to name an agent by: its tenant does.
@@ -291,19 +291,29 @@ impl<'a> ServerStreamingService<Bytes> for Serve<'a> {
         let handler = Handler { ..*handler };
         Box::pin(async move {
             let message = request.into_inner();
-            let performed = within(deadline, handler.perform(method, message, deadline)).await;
+            let mut active = Active::default();
+            let performing = handler.perform(method, message, deadline, &mut active);
+            let performed = within(deadline, performing).await;
             let refused = match &performed {
                 Some(Ok(_)) => None,
                 Some(Err(fault)) => Some(fault.kind.reason()),
                 None => Some(write::TOO_LATE),
             };
             handler.count(refused);
-            match performed {
-                Some(result) => {
-                    result.map_err(|fault| fault.status(handler.inner.limits.retry_after))
-                }
+            let mut answer = match performed {
+                Some(Ok(messages)) => Ok(tonic::Response::new(messages)),
+                Some(Err(fault)) => Err(fault.status(handler.inner.limits.retry_after)),
                 None => Err(write::too_late()),
-            }
+            };
+            // An error says it as well, once it is settled (EXT-05).
+            let metadata = match &mut answer {
+                Ok(response) => response.metadata_mut(),
+                Err(status) => status.metadata_mut(),
+            };
+            let mut headers = std::mem::take(metadata).into_headers();
+            active.tell(&mut headers);
+            *metadata = MetadataMap::from_headers(headers);
+            answer
         })
     }
 }

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ::http::{Request, Response};
+use ::http::{Request, Response, Version};
 use futures_util::future::BoxFuture;
 use hyper::body::Incoming;
 use hyper::server::conn::{http1, http2};
@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::guard::Guard;
-use super::{Connection, Listening};
+use super::{Connection, Listening, stall};
 use crate::edge::App;
 use crate::reply::Answer;
 
@@ -59,6 +59,7 @@ pub(super) async fn two(
     let mut http = http2::Builder::new(Tracked {
         open: listening.open.clone(),
         cut: listening.cut.clone(),
+        stall: limits.stall,
     });
     http.timer(TokioTimer::new())
         .keep_alive_interval(limits.http2_ping)
@@ -104,10 +105,11 @@ impl Service<Request<Incoming>> for Requests {
     fn call(&self, request: Request<Incoming>) -> Self::Future {
         // Counted here and not in the future, so that the guard never sees a gap between head and request.
         let in_flight = self.connection.begin();
+        let in_pieces = request.version() == Version::HTTP_2;
         let (app, connection) = (self.app.clone(), Arc::clone(&self.connection));
         Box::pin(async move {
             let answer = app.answer(request, &connection).await;
-            Ok(answer.map(|body| Answer::new(body, in_flight)))
+            Ok(answer.map(|body| Answer::new(body, in_flight, in_pieces)))
         })
     }
 }
@@ -146,6 +148,7 @@ async fn idle(connection: &Connection, patience: Duration) {
 struct Tracked {
     open: TaskTracker,
     cut: CancellationToken,
+    stall: Duration,
 }
 
 impl<F> hyper::rt::Executor<F> for Tracked
@@ -154,6 +157,7 @@ where
 {
     fn execute(&self, future: F) {
         let cut = self.cut.clone();
+        let future = stall::watch(future, self.stall);
         self.open.spawn(async move {
             tokio::select! {
                 biased;

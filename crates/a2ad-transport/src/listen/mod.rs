@@ -7,8 +7,10 @@ mod connection;
 mod guard;
 mod http;
 mod scan;
+mod stall;
 
 pub(crate) use connection::{Connection, InFlight};
+pub(crate) use stall::{note_asked, note_given};
 
 use std::io;
 use std::net::IpAddr;

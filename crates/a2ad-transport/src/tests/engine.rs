@@ -27,6 +27,8 @@ pub(super) struct Scripted {
     pub(super) release: Notify,
     /// Somebody waits on `held`.
     pub(super) holding: Notify,
+    /// The last answer about a task `big-N`, which has N bytes.
+    pub(super) big: Mutex<Bytes>,
     /// Batches taken from `flood`.
     pub(super) taken: Arc<AtomicUsize>,
 }
@@ -86,7 +88,13 @@ impl Scripted {
                 self.release.notified().await;
                 Ok(Bytes::from_static(br#"{"id":"held"}"#))
             }
-            _ => Err(refuse(id)),
+            _ => {
+                let size = id.strip_prefix("big-").and_then(|size| size.parse().ok());
+                let size: usize = size.ok_or_else(|| refuse(id))?;
+                let task = Bytes::from(format!(r#"{{"id":"{}"}}"#, "x".repeat(size - 9)));
+                self.big.lock().unwrap().clone_from(&task);
+                Ok(task)
+            }
         }
     }
 

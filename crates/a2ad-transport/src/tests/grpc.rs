@@ -46,6 +46,16 @@ impl Client {
     ) -> Response<Incoming> {
         let length = u32::try_from(message.len()).unwrap().to_be_bytes();
         let body = [&[0], &length[..], message].concat();
+        self.open_raw(path, headers, body).await
+    }
+
+    /// The same with a body that need not be one message.
+    async fn open_raw(
+        &mut self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Vec<u8>,
+    ) -> Response<Incoming> {
         let mut request =
             Request::post(format!("http://a/{path}")).header("content-type", "application/grpc");
         for (name, value) in headers {
@@ -238,6 +248,56 @@ async fn grpc_05_a_deadline_ends_any_stream() {
     assert_eq!(rest(never).await.1["grpc-status"], "4");
 }
 
+/// EXT-05, on every binding: errors of the operation say what was on, and those found before that was settled do not.
+#[tokio::test]
+async fn errors_say_which_extensions_were_on() {
+    let server = Server::start(Limits::default()).await;
+    let asked = format!("A2A-Version: 1.0\r\nA2A-Extensions: {REPLAY}\r\n");
+    let rpc = async |method: &str, id: &str| {
+        let body = wire::call(method, &format!(r#"{{"id":{id}}}"#));
+        let reply = server.ask(wire::post(&asked, &body)).await;
+        assert!(reply.json()["error"].is_object());
+        reply.header("a2a-extensions").map(str::to_owned)
+    };
+    let plain = async |path: &str| {
+        let reply = server.ask(wire::plain("GET", path, &asked)).await;
+        assert!(reply.json()["error"].is_object());
+        reply.header("a2a-extensions").map(str::to_owned)
+    };
+    let mut client = Client::new(&server).await;
+    let mut grpc = async |name: &str, headers: &[(&str, &str)], message: &[u8]| {
+        let headers = [&[("a2a-extensions", REPLAY)], headers].concat();
+        let response = client.open(&method(name), &headers, message).await;
+        let (_, end) = rest(response).await;
+        assert_ne!(end["grpc-status"], "0");
+        let told = end.get("a2a-extensions");
+        told.map(|told| told.to_str().unwrap().to_owned())
+    };
+    let soon = [("grpc-timeout", "20m")];
+    let on = [
+        rpc("GetTask", "\"none\"").await,
+        rpc("SubscribeToTask", "\"early\"").await,
+        plain("/tasks/none").await,
+        plain("/tasks/early:subscribe").await,
+        grpc("GetTask", &[], &get("none")).await,
+        grpc("SubscribeToTask", &[], &subscribe("early")).await,
+        grpc("GetTask", &soon, &get("held")).await,
+    ];
+    for told in on {
+        assert_eq!(told.as_deref(), Some(REPLAY));
+    }
+    let off = [
+        rpc("GetTask", "5").await,
+        plain("/tasks/t1?historyLength=x").await,
+        plain("/tasks/t1?tenant=nope").await,
+        grpc("GetTask", &[], b"\xff").await,
+        grpc("CreateTaskPushNotificationConfig", &[], b"").await,
+    ];
+    for told in off {
+        assert_eq!(told, None);
+    }
+}
+
 const CHECK: &str = "grpc.health.v1.Health/Check";
 
 #[tokio::test]
@@ -268,6 +328,60 @@ async fn health_follows_the_engine() {
         (messages.len(), end["grpc-status"].as_bytes()),
         (0, &b"14"[..])
     );
+    let message = end["grpc-message"].to_str().unwrap();
+    assert!(!message.contains("frame"), "{message}: there are none here");
+    assert!(end.contains_key("grpc-retry-pushback-ms"));
+}
+
+/// GRPC-05.
+#[tokio::test]
+async fn health_takes_deadlines_and_messages_as_the_rest_does() {
+    const WATCH: &str = "grpc.health.v1.Health/Watch";
+    let server = Server::start(Limits::default()).await;
+    let mut client = Client::new(&server).await;
+    for (path, timeout, code) in [
+        (CHECK, "0S", "4"),
+        (CHECK, "1x", "3"),
+        (WATCH, "0S", "4"),
+        (WATCH, "20m", "4"),
+    ] {
+        let stream = client.open(path, &[("grpc-timeout", timeout)], b"").await;
+        let (_, end) = rest(stream).await;
+        assert_eq!(end["grpc-status"], code, "{path} {timeout}");
+    }
+    for path in [CHECK, WATCH] {
+        let mut ask = async |headers: &[(&str, &str)], body: &[u8]| {
+            let response = client.open_raw(path, headers, body.to_vec()).await;
+            rest(response).await.1
+        };
+        let mut compressed = [
+            ask(&[], b"\x01\0\0\0\0").await,
+            ask(&[("grpc-encoding", "gzip")], b"\x01\0\0\0\0").await,
+        ];
+        for end in &mut compressed {
+            assert_eq!(end["grpc-status"], "12", "{path}");
+            assert_eq!(end["grpc-accept-encoding"], "identity");
+        }
+        for body in [&b""[..], b"\0\0\0\0\0\0\0\0\0\0", b"\0\0\0\0\x01\xff"] {
+            assert_eq!(ask(&[], body).await["grpc-status"], "3", "{path} {body:?}");
+        }
+    }
+}
+
+/// What is too large once is too large for ever: nobody is told to come back with it.
+#[tokio::test]
+async fn a_message_over_the_limit_is_not_to_be_sent_again() {
+    let server = Server::start(Limits {
+        body_bytes_max: 100,
+        ..Limits::default()
+    })
+    .await;
+    let mut client = Client::new(&server).await;
+    for path in [CHECK, &method("GetTask")] {
+        let (_, end) = client.call(path, &[0; 200]).await;
+        assert_eq!(end["grpc-status"], "3", "INVALID_ARGUMENT");
+        assert!(!end.contains_key("grpc-retry-pushback-ms"));
+    }
 }
 
 /// Whoever keeps a reflection stream open does not keep the server from stopping, nor a task for ever.

@@ -7,6 +7,7 @@ mod grpc;
 mod http_json;
 mod routes;
 mod rpc;
+mod stalling;
 mod stopping;
 mod streams;
 mod wire;
@@ -15,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2ad_proto::AgentCard;
+use a2ad_proto::{AgentCard, AgentExtension};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -23,6 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::address::Address;
 use crate::edge::{App, Inner};
+use crate::extensions::REPLAY;
 use crate::limits::Limits;
 use crate::listen::{Drained, serve};
 use crate::meters::Meters;
@@ -56,6 +58,10 @@ impl Server {
             ..AgentCard::default()
         };
         card.capabilities.streaming = Some(streaming);
+        card.capabilities.extensions = vec![AgentExtension {
+            uri: REPLAY.to_owned(),
+            ..AgentExtension::default()
+        }];
         let agents = [Exposed {
             id: "echo".parse().unwrap(),
             card,

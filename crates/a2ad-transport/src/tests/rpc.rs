@@ -267,3 +267,22 @@ async fn a_chunked_body_in_many_pieces_is_one_body() {
     assert_eq!(reply.json()["result"]["id"], "t1");
     assert!(reply.closes(), "nothing after a chunked request is trusted");
 }
+
+/// TEN-02.
+#[tokio::test]
+async fn a_query_names_one_tenant() {
+    let server = Server::start(Limits::default()).await;
+    let ask = async |query: &str| {
+        let request = rpc(&call("GetTask", r#"{"id":"t1"}"#));
+        let request = request.replacen("POST /", &format!("POST /?{query}"), 1);
+        server.ask(request).await
+    };
+    let same = ask("tenant=echo&Tenant=%65cho").await;
+    assert_eq!(same.json()["result"]["id"], "t1");
+    for query in ["tenant=echo&tenant=nope", "tenant=echo&TENANT="] {
+        let reply = ask(query).await;
+        assert_eq!(code(&reply), -32602, "{query}");
+        let blamed = &reply.json()["error"]["data"][1]["fieldViolations"][0];
+        assert_eq!(blamed["field"], "tenant");
+    }
+}
