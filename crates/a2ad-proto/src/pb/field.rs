@@ -12,40 +12,70 @@ pub(crate) trait Body: Sized {
     fn write(&self, out: &mut Vec<u8>);
 
     fn read(bytes: &[u8]) -> Result<Self, DecodeError>;
-
-    /// Reads more of the same: a message may come in pieces.
-    fn merge(&mut self, bytes: &[u8]) -> Result<(), DecodeError>;
 }
 
 /// One value with its key, always written.
 pub(crate) trait Single: Sized {
+    /// Whether several values of one field are pieces of one; else the last one counts.
+    const IN_PIECES: bool = false;
+
     fn put(&self, field: u32, out: &mut Vec<u8>);
     fn take(payload: Payload<'_>) -> Result<Self, DecodeError>;
-
-    /// Takes in a later value of the same field. The last one wins, except for messages.
-    fn merge_from(&mut self, payload: Payload<'_>) -> Result<(), DecodeError> {
-        *self = Self::take(payload)?;
-        Ok(())
-    }
 }
 
 /// A field of a message: nothing, one or many values.
 pub(crate) trait Slot {
     fn put_all(&self, field: u32, out: &mut Vec<u8>);
-    fn add(&mut self, payload: Payload<'_>) -> Result<(), DecodeError>;
+
+    /// Takes in a value, or sets it aside as one of `pieces`.
+    fn add<'a>(&mut self, pieces: &mut Pieces<'a>, payload: Payload<'a>)
+    -> Result<(), DecodeError>;
+
+    /// Reads what was set aside.
+    fn finish(&mut self, _pieces: &Pieces<'_>) -> Result<(), DecodeError> {
+        Ok(())
+    }
+}
+
+/// The bodies of one message that came in several. Put together they are the body of the whole, so it is read once:
+/// reading each piece into what there is would cost what there is, each time.
+#[derive(Default)]
+pub(crate) enum Pieces<'a> {
+    #[default]
+    None,
+    One(&'a [u8]),
+    Many(Vec<u8>),
+}
+
+impl<'a> Pieces<'a> {
+    pub(crate) fn add(&mut self, payload: Payload<'a>) -> Result<(), DecodeError> {
+        let piece = payload.bytes()?;
+        match self {
+            Self::None => *self = Self::One(piece),
+            Self::One(first) => *self = Self::Many([first, piece].concat()),
+            Self::Many(all) => all.extend_from_slice(piece),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn whole(&self) -> Option<Payload<'_>> {
+        match self {
+            Self::None => None,
+            Self::One(piece) => Some(Payload::Bytes(piece)),
+            Self::Many(all) => Some(Payload::Bytes(all)),
+        }
+    }
 }
 
 impl<T: Body> Single for T {
+    const IN_PIECES: bool = true;
+
     fn put(&self, field: u32, out: &mut Vec<u8>) {
         nested(out, field, |out| self.write(out));
     }
 
     fn take(payload: Payload<'_>) -> Result<Self, DecodeError> {
         T::read(payload.bytes()?)
-    }
-
-    fn merge_from(&mut self, payload: Payload<'_>) -> Result<(), DecodeError> {
-        self.merge(payload.bytes()?)
     }
 }
 
@@ -91,13 +121,7 @@ impl Body for Timestamp {
     }
 
     fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
-        let mut time = Self::from_millis(0);
-        time.merge(bytes)?;
-        Ok(time)
-    }
-
-    fn merge(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
-        let (mut seconds, mut nanos) = (self.seconds(), self.nanos());
+        let (mut seconds, mut nanos) = (0, 0);
         let mut reader = Reader::new(bytes);
         while let Some((field, payload)) = reader.next()? {
             match field {
@@ -106,9 +130,7 @@ impl Body for Timestamp {
                 _ => {}
             }
         }
-        *self = Self::from_parts(seconds, nanos)
-            .map_err(|_| DecodeError::invalid("time out of range"))?;
-        Ok(())
+        Self::from_parts(seconds, nanos).map_err(|_| DecodeError::invalid("time out of range"))
     }
 }
 
@@ -119,8 +141,23 @@ impl<T: Single + Leaf + Default> Slot for T {
         }
     }
 
-    fn add(&mut self, payload: Payload<'_>) -> Result<(), DecodeError> {
-        self.merge_from(payload)
+    fn add<'a>(
+        &mut self,
+        pieces: &mut Pieces<'a>,
+        payload: Payload<'a>,
+    ) -> Result<(), DecodeError> {
+        if T::IN_PIECES {
+            return pieces.add(payload);
+        }
+        *self = T::take(payload)?;
+        Ok(())
+    }
+
+    fn finish(&mut self, pieces: &Pieces<'_>) -> Result<(), DecodeError> {
+        if let Some(whole) = pieces.whole() {
+            *self = T::take(whole)?;
+        }
+        Ok(())
     }
 }
 
@@ -131,10 +168,21 @@ impl<T: Single + Leaf> Slot for Option<T> {
         }
     }
 
-    fn add(&mut self, payload: Payload<'_>) -> Result<(), DecodeError> {
-        match self {
-            Some(value) => value.merge_from(payload)?,
-            None => *self = Some(T::take(payload)?),
+    fn add<'a>(
+        &mut self,
+        pieces: &mut Pieces<'a>,
+        payload: Payload<'a>,
+    ) -> Result<(), DecodeError> {
+        if T::IN_PIECES {
+            return pieces.add(payload);
+        }
+        *self = Some(T::take(payload)?);
+        Ok(())
+    }
+
+    fn finish(&mut self, pieces: &Pieces<'_>) -> Result<(), DecodeError> {
+        if let Some(whole) = pieces.whole() {
+            *self = Some(T::take(whole)?);
         }
         Ok(())
     }
@@ -147,7 +195,11 @@ impl<T: Single + Leaf> Slot for Vec<T> {
         }
     }
 
-    fn add(&mut self, payload: Payload<'_>) -> Result<(), DecodeError> {
+    fn add<'a>(
+        &mut self,
+        _pieces: &mut Pieces<'a>,
+        payload: Payload<'a>,
+    ) -> Result<(), DecodeError> {
         let index = self.len();
         let value = T::take(payload).map_err(|error| error.at(Path::Index(index)))?;
         self.push(value);
@@ -165,7 +217,11 @@ impl<T: Single + Leaf + Default> Slot for BTreeMap<String, T> {
         }
     }
 
-    fn add(&mut self, payload: Payload<'_>) -> Result<(), DecodeError> {
+    fn add<'a>(
+        &mut self,
+        _pieces: &mut Pieces<'a>,
+        payload: Payload<'a>,
+    ) -> Result<(), DecodeError> {
         let (mut key, mut value) = (String::new(), T::default());
         let mut reader = Reader::new(payload.bytes()?);
         while let Some((field, payload)) = reader.next()? {
@@ -187,10 +243,5 @@ impl Body for Metadata {
 
     fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         super::value::read_struct(bytes)
-    }
-
-    fn merge(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
-        *self = self.merged(&Self::read(bytes)?);
-        Ok(())
     }
 }

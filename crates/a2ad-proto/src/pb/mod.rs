@@ -10,7 +10,7 @@ mod schema;
 mod value;
 mod wire;
 
-pub(crate) use field::{Body, Single, Slot};
+pub(crate) use field::{Body, Pieces, Single, Slot};
 pub(crate) use schema::{Declared, Described, Field, Kind, Label, Names, Table, Typed};
 pub use schema::{SERVICE, descriptor_set};
 pub(crate) use wire::{Payload, Reader, nested};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::wire::put_bytes;
-use super::{Body, DecodeError, Reader, Single as _, Slot as _};
+use super::{Body, DecodeError, Pieces, Reader, Single as _, Slot as _};
 use crate::wire::Path;
 use crate::{Json, Part, PartContent};
 
@@ -22,43 +22,32 @@ impl Body for Part {
 
     fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
         let mut part = Self::default();
-        if part.merge_content(bytes)? {
-            return Ok(part);
-        }
-        Err(DecodeError::invalid(
-            "invalid value: map, expected an object with one of text raw url data",
-        ))
-    }
-
-    fn merge(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
-        self.merge_content(bytes).map(|_| ())
-    }
-}
-
-impl Part {
-    /// Whether there was content.
-    fn merge_content(&mut self, bytes: &[u8]) -> Result<bool, DecodeError> {
         let mut chosen = false;
+        let mut metadata = Pieces::default();
         let mut reader = Reader::new(bytes);
         while let Some((field, payload)) = reader.next()? {
             match field {
-                1 => self.content = PartContent::Text(String::take(payload)?),
-                2 => self.content = PartContent::Raw(Bytes::copy_from_slice(payload.bytes()?)),
-                3 => self.content = PartContent::Url(String::take(payload)?),
+                1 => part.content = PartContent::Text(String::take(payload)?),
+                2 => part.content = PartContent::Raw(Bytes::copy_from_slice(payload.bytes()?)),
+                3 => part.content = PartContent::Url(String::take(payload)?),
                 4 => {
                     let data = Json::take(payload).map_err(|error| error.at(Path::Name("data")))?;
-                    self.content = PartContent::Data(data);
+                    part.content = PartContent::Data(data);
                 }
-                5 => {
-                    let added = self.metadata.add(payload);
-                    added.map_err(|error| error.at(Path::Name("metadata")))?;
-                }
-                6 => self.filename.add(payload)?,
-                7 => self.media_type.add(payload)?,
+                5 => metadata.add(payload)?,
+                6 => part.filename = String::take(payload)?,
+                7 => part.media_type = String::take(payload)?,
                 _ => {}
             }
             chosen |= (1..=4).contains(&field);
         }
-        Ok(chosen)
+        if !chosen {
+            return Err(DecodeError::invalid(
+                "invalid value: map, expected an object with one of text raw url data",
+            ));
+        }
+        let finished = part.metadata.finish(&metadata);
+        finished.map_err(|error| error.at(Path::Name("metadata")))?;
+        Ok(part)
     }
 }

@@ -29,11 +29,6 @@ impl Body for Json {
         read_value(bytes, &mut text, 0)?;
         Ok(Self::from_compact(text.finish()))
     }
-
-    fn merge(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
-        *self = Self::read(bytes)?;
-        Ok(())
-    }
 }
 
 /// Writes the body of a `Struct` for the text of an object.

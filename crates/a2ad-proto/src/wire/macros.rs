@@ -48,24 +48,25 @@ macro_rules! message {
             }
 
             fn read(bytes: &[u8]) -> Result<Self, $crate::pb::DecodeError> {
+                use $crate::pb::{Pieces, Slot as _};
+                use $crate::wire::Path;
                 let mut message = Self::default();
-                message.merge(bytes)?;
-                Ok(message)
-            }
-
-            fn merge(&mut self, bytes: &[u8]) -> Result<(), $crate::pb::DecodeError> {
-                use $crate::pb::Slot as _;
+                $(let mut $field = Pieces::default();)*
                 let mut reader = $crate::pb::Reader::new(bytes);
                 while let Some((field, payload)) = reader.next()? {
                     match field {
                         $($number => {
-                            let added = self.$field.add(payload);
-                            added.map_err(|error| error.at($crate::wire::Path::Name($json)))?;
+                            let added = message.$field.add(&mut $field, payload);
+                            added.map_err(|error| error.at(Path::Name($json)))?;
                         })*
                         _ => {}
                     }
                 }
-                Ok(())
+                $(
+                    let finished = message.$field.finish(&$field);
+                    finished.map_err(|error| error.at(Path::Name($json)))?;
+                )*
+                Ok(message)
             }
         }
 
@@ -225,34 +226,28 @@ macro_rules! oneof {
             }
 
             fn read(bytes: &[u8]) -> Result<Self, $crate::pb::DecodeError> {
-                use $crate::pb::Single as _;
-                let mut found = None;
+                use $crate::pb::{Pieces, Single as _};
+                // Pieces of the last member; with another one before it, that one is forgotten.
+                let (mut chosen, mut pieces) = (0, Pieces::default());
                 let mut reader = $crate::pb::Reader::new(bytes);
                 while let Some((field, payload)) = reader.next()? {
-                    match field {
-                        $($number => {
-                            let taken = match &mut found {
-                                Some(Self::$variant(value)) => value.merge_from(payload),
-                                _ => <$type>::take(payload).map(|value| found = Some(Self::$variant(value))),
-                            };
-                            taken.map_err(|error| error.at($crate::wire::Path::Name($json)))?;
-                        })*
-                        _ => {}
+                    if [$($number),*].contains(&field) {
+                        if field != chosen {
+                            (chosen, pieces) = (field, Pieces::default());
+                        }
+                        pieces.add(payload)?;
                     }
                 }
-                $(let found = found.or(Some($name::$unset));)?
-                found.ok_or_else(|| $crate::pb::DecodeError::invalid(
-                    concat!("invalid value: map, expected an object with one of" $(, " ", $json)*),
-                ))
-            }
-
-            fn merge(&mut self, bytes: &[u8]) -> Result<(), $crate::pb::DecodeError> {
-                // Encoding what we have is the simplest way to put both pieces together, and nobody sends pieces.
-                let mut both = Vec::new();
-                self.write(&mut both);
-                both.extend_from_slice(bytes);
-                *self = Self::read(&both)?;
-                Ok(())
+                match (chosen, pieces.whole()) {
+                    $(($number, Some(whole)) => <$type>::take(whole)
+                        .map(Self::$variant)
+                        .map_err(|error| error.at($crate::wire::Path::Name($json))),)*
+                    $(_ => Ok($name::$unset),)?
+                    #[allow(unreachable_patterns, reason = "without a member some choices are unset")]
+                    _ => Err($crate::pb::DecodeError::invalid(
+                        concat!("invalid value: map, expected an object with one of" $(, " ", $json)*),
+                    )),
+                }
             }
         }
 
