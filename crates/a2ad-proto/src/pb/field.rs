@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use super::wire::{put_bytes, put_number};
 use super::{DecodeError, Payload, Reader, nested};
-use crate::wire::{Leaf, Path};
+use crate::wire::{Bounds, Leaf, Path, too_many};
 use crate::{Metadata, Timestamp};
 
 /// A message's content, without its length.
 pub(crate) trait Body: Sized {
     fn write(&self, out: &mut Vec<u8>);
 
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError>;
+    fn read(bytes: &[u8], bounds: Bounds) -> Result<Self, DecodeError>;
 }
 
 /// One value with its key, always written.
@@ -20,19 +20,24 @@ pub(crate) trait Single: Sized {
     const IN_PIECES: bool = false;
 
     fn put(&self, field: u32, out: &mut Vec<u8>);
-    fn take(payload: Payload<'_>) -> Result<Self, DecodeError>;
+    fn take(payload: Payload<'_>, bounds: Bounds) -> Result<Self, DecodeError>;
 }
 
 /// A field of a message: nothing, one or many values.
 pub(crate) trait Slot {
     fn put_all(&self, field: u32, out: &mut Vec<u8>);
 
-    /// Takes in a value, or sets it aside as one of `pieces`.
-    fn add<'a>(&mut self, pieces: &mut Pieces<'a>, payload: Payload<'a>)
-    -> Result<(), DecodeError>;
+    /// Takes in a value, or sets it aside as one of `pieces`. Of a list at most `most` elements.
+    fn add<'a>(
+        &mut self,
+        pieces: &mut Pieces<'a>,
+        payload: Payload<'a>,
+        bounds: Bounds,
+        most: usize,
+    ) -> Result<(), DecodeError>;
 
     /// Reads what was set aside.
-    fn finish(&mut self, _pieces: &Pieces<'_>) -> Result<(), DecodeError> {
+    fn finish(&mut self, _pieces: &Pieces<'_>, _bounds: Bounds) -> Result<(), DecodeError> {
         Ok(())
     }
 }
@@ -74,8 +79,8 @@ impl<T: Body> Single for T {
         nested(out, field, |out| self.write(out));
     }
 
-    fn take(payload: Payload<'_>) -> Result<Self, DecodeError> {
-        T::read(payload.bytes()?)
+    fn take(payload: Payload<'_>, bounds: Bounds) -> Result<Self, DecodeError> {
+        T::read(payload.bytes()?, bounds)
     }
 }
 
@@ -84,7 +89,7 @@ impl Single for String {
         put_bytes(out, field, self.as_bytes());
     }
 
-    fn take(payload: Payload<'_>) -> Result<Self, DecodeError> {
+    fn take(payload: Payload<'_>, _bounds: Bounds) -> Result<Self, DecodeError> {
         payload.text().map(str::to_owned)
     }
 }
@@ -94,7 +99,7 @@ impl Single for bool {
         put_number(out, field, u64::from(*self));
     }
 
-    fn take(payload: Payload<'_>) -> Result<Self, DecodeError> {
+    fn take(payload: Payload<'_>, _bounds: Bounds) -> Result<Self, DecodeError> {
         Ok(payload.number()? != 0)
     }
 }
@@ -105,7 +110,7 @@ impl Single for i32 {
         put_number(out, field, i64::from(*self) as u64);
     }
 
-    fn take(payload: Payload<'_>) -> Result<Self, DecodeError> {
+    fn take(payload: Payload<'_>, _bounds: Bounds) -> Result<Self, DecodeError> {
         Ok(payload.number()? as i32)
     }
 }
@@ -120,7 +125,7 @@ impl Body for Timestamp {
         }
     }
 
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn read(bytes: &[u8], _bounds: Bounds) -> Result<Self, DecodeError> {
         let (mut seconds, mut nanos) = (0, 0);
         let mut reader = Reader::new(bytes);
         while let Some((field, payload)) = reader.next()? {
@@ -145,17 +150,19 @@ impl<T: Single + Leaf + Default> Slot for T {
         &mut self,
         pieces: &mut Pieces<'a>,
         payload: Payload<'a>,
+        bounds: Bounds,
+        _most: usize,
     ) -> Result<(), DecodeError> {
         if T::IN_PIECES {
             return pieces.add(payload);
         }
-        *self = T::take(payload)?;
+        *self = T::take(payload, bounds)?;
         Ok(())
     }
 
-    fn finish(&mut self, pieces: &Pieces<'_>) -> Result<(), DecodeError> {
+    fn finish(&mut self, pieces: &Pieces<'_>, bounds: Bounds) -> Result<(), DecodeError> {
         if let Some(whole) = pieces.whole() {
-            *self = T::take(whole)?;
+            *self = T::take(whole, bounds)?;
         }
         Ok(())
     }
@@ -172,17 +179,19 @@ impl<T: Single + Leaf> Slot for Option<T> {
         &mut self,
         pieces: &mut Pieces<'a>,
         payload: Payload<'a>,
+        bounds: Bounds,
+        _most: usize,
     ) -> Result<(), DecodeError> {
         if T::IN_PIECES {
             return pieces.add(payload);
         }
-        *self = Some(T::take(payload)?);
+        *self = Some(T::take(payload, bounds)?);
         Ok(())
     }
 
-    fn finish(&mut self, pieces: &Pieces<'_>) -> Result<(), DecodeError> {
+    fn finish(&mut self, pieces: &Pieces<'_>, bounds: Bounds) -> Result<(), DecodeError> {
         if let Some(whole) = pieces.whole() {
-            *self = Some(T::take(whole)?);
+            *self = Some(T::take(whole, bounds)?);
         }
         Ok(())
     }
@@ -199,9 +208,14 @@ impl<T: Single + Leaf> Slot for Vec<T> {
         &mut self,
         _pieces: &mut Pieces<'a>,
         payload: Payload<'a>,
+        bounds: Bounds,
+        most: usize,
     ) -> Result<(), DecodeError> {
         let index = self.len();
-        let value = T::take(payload).map_err(|error| error.at(Path::Index(index)))?;
+        if index == most {
+            return Err(DecodeError::invalid(too_many(most)));
+        }
+        let value = T::take(payload, bounds).map_err(|error| error.at(Path::Index(index)))?;
         self.push(value);
         Ok(())
     }
@@ -221,13 +235,15 @@ impl<T: Single + Leaf + Default> Slot for BTreeMap<String, T> {
         &mut self,
         _pieces: &mut Pieces<'a>,
         payload: Payload<'a>,
+        bounds: Bounds,
+        _most: usize,
     ) -> Result<(), DecodeError> {
         let (mut key, mut value) = (String::new(), T::default());
         let mut reader = Reader::new(payload.bytes()?);
         while let Some((field, payload)) = reader.next()? {
             match field {
-                1 => key = String::take(payload)?,
-                2 => value = T::take(payload).map_err(|error| error.at(Path::Key(&key)))?,
+                1 => key = String::take(payload, bounds)?,
+                2 => value = T::take(payload, bounds).map_err(|error| error.at(Path::Key(&key)))?,
                 _ => {}
             }
         }
@@ -241,7 +257,7 @@ impl Body for Metadata {
         super::value::write_struct(self.as_str(), out);
     }
 
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn read(bytes: &[u8], _bounds: Bounds) -> Result<Self, DecodeError> {
         super::value::read_struct(bytes)
     }
 }

@@ -15,7 +15,7 @@ pub(crate) use schema::{Declared, Described, Field, Kind, Label, Names, Table, T
 pub use schema::{SERVICE, descriptor_set};
 pub(crate) use wire::{Payload, Reader, nested};
 
-use crate::wire::Path;
+use crate::wire::{Bounds, Path};
 use crate::{FieldViolation, Violations};
 
 /// Bytes that are not the message asked for.
@@ -88,6 +88,6 @@ impl<T: Body> Message for T {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        T::read(bytes)
+        T::read(bytes, Bounds::None)
     }
 }

@@ -282,7 +282,7 @@ fn the_odd_one_out_has_its_tenant_last() {
 }
 
 /// A field of this number with this body.
-fn field(number: u8, body: &[u8]) -> Vec<u8> {
+pub(crate) fn field(number: u8, body: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     length(&mut out, body.len());
     out.extend(body);

@@ -1,6 +1,6 @@
 //! Input that nobody should send: refused in the protocol's own form, and nothing comes of it.
 
-use a2ad_proto::{GetTaskRequest, ListTasksRequest};
+use a2ad_proto::{GetTaskRequest, ListTasksRequest, Message, Part, SendMessageRequest};
 use a2ad_testkit::client::{text, text_in};
 use a2ad_testkit::harness::{Binding, Harness, StoreKind};
 use a2ad_testkit::http::{Answer, call};
@@ -13,6 +13,7 @@ crate::scenarios![
     get_02_an_id_is_a_task_of_ours_or_none,
     ctx_08_a_conversations_name_is_kept_or_refused,
     send_06_a_message_id_is_checked,
+    model_09_a_crowd_is_refused_in_the_same_words,
     stream_11_a_stream_that_cannot_start_is_an_error,
 ];
 
@@ -98,6 +99,46 @@ async fn send_06_a_message_id_is_checked(server: Harness) {
         let refused = server.client.send(request).await.unwrap_err();
         assert_eq!(refused.reason(), "INVALID_PARAMS", "{id:?}");
         assert!(format!("{refused:?}").contains("messageId"), "{refused:?}");
+    }
+    assert_eq!(server.agent_begun(), 0);
+}
+
+/// Over every binding: the members that have a longest length, and what is said of one that is longer.
+async fn model_09_a_crowd_is_refused_in_the_same_words(server: Harness) {
+    let mut parts = text("echo x");
+    let mut extensions = text("echo x");
+    let mut references = text("echo x");
+    let mut modes = text("echo x");
+    let message = |request: &mut SendMessageRequest, fill: fn(&mut Message)| {
+        fill(request.message.as_mut().unwrap());
+    };
+    message(&mut parts, |it| it.parts = vec![Part::text(""); 10_001]);
+    message(&mut extensions, |it| {
+        it.extensions = vec![String::new(); 1_001]
+    });
+    message(&mut references, |it| {
+        it.reference_task_ids = vec![String::new(); 1_001]
+    });
+    let configuration = modes.configuration.get_or_insert_default();
+    configuration.accepted_output_modes = vec!["*/*".to_owned(); 1_001];
+    for (request, blamed) in [
+        (parts, "message.parts: has more than 10000 elements"),
+        (
+            extensions,
+            "message.extensions: has more than 1000 elements",
+        ),
+        (
+            references,
+            "message.referenceTaskIds: has more than 1000 elements",
+        ),
+        (
+            modes,
+            "configuration.acceptedOutputModes: has more than 1000 elements",
+        ),
+    ] {
+        let refused = server.client.send(request).await.unwrap_err();
+        assert_eq!(refused.reason(), "INVALID_PARAMS");
+        assert!(format!("{refused:?}").contains(blamed), "{refused:?}");
     }
     assert_eq!(server.agent_begun(), 0);
 }
