@@ -6,9 +6,9 @@ use a2ad_proto::{Part, PartContent};
 
 /// A list of media ranges, such as `text/plain` or `image/*`. An empty one means anything.
 ///
-/// Types and subtypes are compared whatever their case; parameters do not count. A range fits on
-/// either side: an agent that gives `text/*` can serve a client that takes `text/html`, and the
-/// other way round. `text`, as cards had it before there were media types in them, is `text/*`;
+/// Types and subtypes are compared whatever their case; parameters do not count. In what is wanted a
+/// range fits on either side: an agent that gives `text/*` can serve a client that takes
+/// `text/html`, and the other way round. A part is of one type. `text`, as cards had it before there were media types in them, is `text/*`;
 /// any other word without a slash fits only itself and `*/*`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modes(Vec<String>);
@@ -18,6 +18,13 @@ impl Modes {
     #[must_use]
     pub fn include(&self, mode: &str) -> bool {
         self.0.is_empty() || self.0.iter().any(|known| overlap(known, mode))
+    }
+
+    /// Whether a part of this type is among them. A range is the type of no part.
+    #[must_use]
+    pub fn include_part(&self, media_type: &str) -> bool {
+        !is_range(media_type)
+            && (self.0.is_empty() || self.0.iter().any(|known| covers(known, media_type)))
     }
 
     /// Whether one of `wanted` is among them, or nothing in particular is wanted.
@@ -50,6 +57,23 @@ pub fn media_type(part: &Part) -> &str {
         PartContent::Text(_) => "text/plain",
         PartContent::Data(_) => "application/json",
         PartContent::Raw(_) | PartContent::Url(_) => "application/octet-stream",
+    }
+}
+
+/// Whether this is a range and no type.
+pub(crate) fn is_range(mode: &str) -> bool {
+    without_parameters(mode).contains('*')
+}
+
+/// Whether the type is in the range.
+fn covers(known: &str, media_type: &str) -> bool {
+    let (known, media_type) = (without_parameters(known), without_parameters(media_type));
+    match (range(known), media_type.split_once('/')) {
+        // The word for any text does not say which.
+        (Some((_, subtype)), None) if media_type.eq_ignore_ascii_case("text") => {
+            subtype == "*" && overlap(known, media_type)
+        }
+        _ => overlap(known, media_type),
     }
 }
 
@@ -129,6 +153,34 @@ mod tests {
             assert!(!overlap(one, other), "{one} and {other}");
             assert!(!overlap(other, one), "{other} and {one}");
         }
+    }
+
+    #[test]
+    fn send_09_a_part_is_of_one_type() {
+        let some: Modes = ["text/plain", "image/*", "file"].into_iter().collect();
+        for taken in ["TEXT/plain; a=b*", "image/png", "image/svg+xml", "File"] {
+            assert!(some.include_part(taken), "{taken}");
+        }
+        for refused in [
+            "*/*",
+            "text/*",
+            "image/*",
+            "*",
+            " */* ;q=1",
+            "*/plain",
+            "text",
+            "image",
+        ] {
+            assert!(!some.include_part(refused), "{refused}");
+        }
+        for any_text in ["text", "text/*", "*/*"] {
+            let modes: Modes = [any_text].into_iter().collect();
+            assert!(modes.include_part("text") && modes.include_part("text/html"));
+            assert!(!modes.include_part("text/*"));
+        }
+        let any = Modes::default();
+        assert!(any.include_part("text") && any.include_part("file") && any.include_part("a/b"));
+        assert!(!any.include_part("*/*") && !any.include_part("a/*"));
     }
 
     #[test]

@@ -228,13 +228,15 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// The newest snapshot of a task.
     fn snapshot(&self, task: TaskKey) -> BoxFuture<'_, Result<Option<Snapshot>, StoreError>>;
 
-    /// A page of the scope's tasks, strictly after `after`.
+    /// A page of the scope's tasks, strictly after `after`: at most `limit`, and snapshots of at
+    /// most `bytes_max`, but at least one if there is one and one is asked for.
     fn list(
         &self,
         scope: &Scope,
         filter: &ListFilter,
         after: Option<ListPlace>,
         limit: usize,
+        bytes_max: usize,
         artifacts: bool,
     ) -> BoxFuture<'_, Result<ListPage, StoreError>>;
 

@@ -46,7 +46,7 @@ pub use event::{
     SendMessageResponse, StreamResponse, TaskArtifactUpdateEvent, TaskStatusUpdateEvent,
 };
 pub use ids::{AgentId, ArtifactId, ContextId, IdError, MessageId, PushConfigId, TaskId};
-pub use json::{Json, JsonError, Metadata};
+pub use json::{Json, JsonError, Metadata, canonical_json};
 pub use message::{Message, Role};
 pub use part::{Part, PartContent};
 pub use push::{

@@ -16,14 +16,23 @@ message! {
         /// Who speaks.
         pub role: Role = 4 "role" R,
         /// What is said.
-        pub parts: Vec<Part> = 5 "parts" R,
+        pub parts: Vec<Part> = 5 "parts" R [Message::PARTS_MAX],
         /// Free content.
         pub metadata: Option<Metadata> = 6 "metadata",
         /// The extensions that contributed to it.
-        pub extensions: Vec<String> = 7 "extensions",
+        pub extensions: Vec<String> = 7 "extensions" [Message::EXTENSIONS_MAX],
         /// Earlier tasks it refers to.
-        pub reference_task_ids: Vec<String> = 8 "referenceTaskIds",
+        pub reference_task_ids: Vec<String> = 8 "referenceTaskIds" [Message::REFERENCES_MAX],
     }
+}
+
+impl Message {
+    /// Most parts in a message from a client.
+    pub const PARTS_MAX: usize = 10_000;
+    /// Most extensions that a message from a client may name.
+    pub const EXTENSIONS_MAX: usize = 1_000;
+    /// Most tasks that a message from a client may refer to.
+    pub const REFERENCES_MAX: usize = 1_000;
 }
 
 wire_enum! {

@@ -11,7 +11,7 @@ use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess};
 use serde::ser::SerializeStruct as _;
 use serde::{Serialize, Serializer};
 
-use crate::wire::{Field, Leaf, Path, at};
+use crate::wire::{Bounds, Field, Leaf, Path, at};
 use crate::{Json, Metadata};
 
 /// One piece of a message or artifact.
@@ -192,7 +192,8 @@ fn set<'de, T: Field, A: MapAccess<'de>>(
     if slot.is_some() {
         return Err(at(Path::Name(name), &de::Error::custom("given twice")));
     }
-    *slot = Some(T::read(map).map_err(|error| at(Path::Name(name), &error))?);
+    *slot =
+        Some(T::read(map, Bounds::None, usize::MAX).map_err(|error| at(Path::Name(name), &error))?);
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use crate::{Message, Metadata, Task, TaskPushNotificationConfig, TaskState, Time
 message! {
     /// Sends a message to an agent.
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    pub struct SendMessageRequest {
+    pub struct SendMessageRequest from Request {
         /// The tenant addressed.
         pub tenant: String = 1 "tenant",
         /// The message; required.
@@ -26,7 +26,7 @@ message! {
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
     pub struct SendMessageConfiguration {
         /// The media types the client takes; none means all.
-        pub accepted_output_modes: Vec<String> = 1 "acceptedOutputModes",
+        pub accepted_output_modes: Vec<String> = 1 "acceptedOutputModes" [SendMessageConfiguration::OUTPUT_MODES_MAX],
         /// A webhook for the task.
         pub task_push_notification_config: Option<TaskPushNotificationConfig> = 2 "taskPushNotificationConfig",
         /// At most this many messages of history in the answer; none asked for means no limit (HIST-04).
@@ -34,6 +34,11 @@ message! {
         /// Whether to answer as soon as the task exists (SEND-03).
         pub return_immediately: bool = 4 "returnImmediately",
     }
+}
+
+impl SendMessageConfiguration {
+    /// Most media types that a client may list.
+    pub const OUTPUT_MODES_MAX: usize = 1_000;
 }
 
 message! {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use a2ad_core::keys::{Number, PublicIds, Scope, TaskKey};
 use a2ad_core::store::{ListFilter, ListPage, ListPlace, Listed};
+use a2ad_core::task::Snapshot;
 use a2ad_proto::ContextId;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Rows};
 
@@ -23,6 +24,7 @@ pub(crate) struct Query<'a> {
     pub(crate) filter: &'a ListFilter,
     pub(crate) after: Option<ListPlace>,
     pub(crate) limit: usize,
+    pub(crate) bytes_max: usize,
     pub(crate) artifacts: bool,
 }
 
@@ -55,11 +57,18 @@ pub(crate) fn page(
             (merge(db, scope.scope, counts.keys(), &range, take)?, total)
         }
     };
-    let more = places.len() > query.limit;
+    let mut more = places.len() > query.limit;
     places.truncate(query.limit);
     let mut tasks = Vec::with_capacity(places.len());
+    let mut bytes = 0;
     for place in places {
-        tasks.push(listed(db, place, query.artifacts)?);
+        let task = listed(db, place, query.artifacts)?;
+        bytes += task.snapshot.as_ref().map_or(0, Snapshot::size);
+        if bytes > query.bytes_max && !tasks.is_empty() {
+            more = true;
+            break;
+        }
+        tasks.push(task);
     }
     Ok(ListPage { tasks, more, total })
 }

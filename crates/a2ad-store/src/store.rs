@@ -221,12 +221,14 @@ impl Store for SqliteStore {
         filter: &ListFilter,
         after: Option<ListPlace>,
         limit: usize,
+        bytes_max: usize,
         artifacts: bool,
     ) -> BoxFuture<'_, Result<ListPage, StoreError>> {
         let query = list::Query {
             filter,
             after,
             limit,
+            bytes_max,
             artifacts,
         };
         let result = self.read(|db, names| list::page(db, names, &self.ids, scope, &query));

@@ -18,7 +18,7 @@ async fn all(world: &World<'_>, filter: &ListFilter, limit: usize) -> (Vec<TaskK
     loop {
         let page = world
             .store
-            .list(&alice(), filter, after, limit, false)
+            .list(&alice(), filter, after, limit, usize::MAX, false)
             .await
             .unwrap();
         assert!(page.tasks.len() <= limit);
@@ -70,13 +70,20 @@ pub async fn a_list_is_ordered_by_status_then_key(harness: &dyn Harness) {
     }
     let page = world
         .store
-        .list(&alice(), &ListFilter::default(), None, 0, false)
+        .list(&alice(), &ListFilter::default(), None, 0, usize::MAX, false)
         .await
         .unwrap();
     assert_eq!((page.tasks.len(), page.more, page.total), (0, true, 10));
     let page = world
         .store
-        .list(&alice(), &ListFilter::default(), None, 10, false)
+        .list(
+            &alice(),
+            &ListFilter::default(),
+            None,
+            10,
+            usize::MAX,
+            false,
+        )
         .await
         .unwrap();
     assert!(!page.more);
@@ -95,7 +102,7 @@ pub async fn pages_of_a_list_stay_in_order_while_tasks_change(harness: &dyn Harn
     let filter = ListFilter::default();
     let first = world
         .store
-        .list(&alice(), &filter, None, 4, false)
+        .list(&alice(), &filter, None, 4, usize::MAX, false)
         .await
         .unwrap();
     let mut seen: Vec<_> = first.tasks.iter().map(|task| task.place.key).collect();
@@ -125,7 +132,7 @@ pub async fn pages_of_a_list_stay_in_order_while_tasks_change(harness: &dyn Harn
     loop {
         let page = world
             .store
-            .list(&alice(), &filter, Some(place), 3, false)
+            .list(&alice(), &filter, Some(place), 3, usize::MAX, false)
             .await
             .unwrap();
         seen.extend(page.tasks.iter().map(|task| task.place.key));
@@ -218,7 +225,7 @@ pub async fn artifacts_are_listed_only_when_asked_for(harness: &dyn Harness) {
     let head = world.begin_leased(&alice(), holder).await;
     let none = world
         .store
-        .list(&alice(), &ListFilter::default(), None, 9, true)
+        .list(&alice(), &ListFilter::default(), None, 9, usize::MAX, true)
         .await
         .unwrap();
     assert_eq!(none.tasks[0].snapshot, None);
@@ -241,7 +248,7 @@ pub async fn artifacts_are_listed_only_when_asked_for(harness: &dyn Harness) {
     for (asked, artifacts) in [(true, fold.snapshot().artifacts), (false, "[]".into())] {
         let page = world
             .store
-            .list(&alice(), &ListFilter::default(), None, 9, asked)
+            .list(&alice(), &ListFilter::default(), None, 9, usize::MAX, asked)
             .await
             .unwrap();
         let snapshot = page.tasks[0].snapshot.clone().unwrap();
@@ -251,4 +258,59 @@ pub async fn artifacts_are_listed_only_when_asked_for(harness: &dyn Harness) {
         assert_eq!(page.tasks[0].version, fold.version);
     }
     assert_ne!(world.head(head.identity.key).await.state, COMPLETED);
+}
+
+/// A page ends before its snapshots come to more than was asked for, and the next one goes on from there.
+pub async fn a_page_ends_at_a_bound_of_bytes(harness: &dyn Harness) {
+    let world = World::open(harness).await;
+    let holder = world.store.open_holder().await.unwrap();
+    let mut keys = Vec::new();
+    for kilobytes in [10, 10, 90, 10, 10, 10] {
+        let head = world.begin_leased(&alice(), holder).await;
+        let text = "x".repeat(kilobytes << 10);
+        let mut change = world.decide(
+            &head,
+            &[
+                write_artifact(Number(1), Attempt::FIRST, "a", &text),
+                finish(&head, Outcome::Completed(None)),
+            ],
+        );
+        let mut fold: Fold = world.fold(head.identity.key).await;
+        for entry in &change.entries {
+            apply(&mut fold, &entry.record().unwrap());
+        }
+        change.snapshot = Some(fold.snapshot());
+        world.commit(change).await;
+        world.clock.step(1);
+        keys.insert(0, head.identity.key);
+    }
+    // Without a snapshot there is nothing to count.
+    keys.insert(0, world.begin(&alice()).await.identity.key);
+    for (artifacts, bytes_max, pages) in [
+        (true, usize::MAX, &[7][..]),
+        (true, 30 << 10, &[3, 1, 1, 2]),
+        (true, 0, &[1; 7]),
+        (false, 30 << 10, &[7]),
+    ] {
+        let mut seen = Vec::new();
+        let mut lengths = Vec::new();
+        let mut after = None;
+        loop {
+            let filter = ListFilter::default();
+            let page = world
+                .store
+                .list(&alice(), &filter, after, 100, bytes_max, artifacts)
+                .await
+                .unwrap();
+            assert_eq!(page.total, 7);
+            lengths.push(page.tasks.len());
+            seen.extend(page.tasks.iter().map(|task| task.place.key));
+            after = page.tasks.last().map(|task| task.place);
+            if !page.more {
+                break;
+            }
+        }
+        assert_eq!(seen, keys, "{bytes_max} bytes");
+        assert_eq!(lengths, pages, "{bytes_max} bytes");
+    }
 }

@@ -87,6 +87,7 @@ macro_rules! store_contract {
             pages_of_a_list_stay_in_order_while_tasks_change
             filters_combine_and_totals_agree
             artifacts_are_listed_only_when_asked_for
+            a_page_ends_at_a_bound_of_bytes
             purging_removes_all_of_what_ended_before_and_nothing_else
             only_tasks_that_wait_for_their_client_are_idle
             keys_grow_across_reopening

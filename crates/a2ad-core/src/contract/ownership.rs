@@ -33,7 +33,7 @@ pub async fn not_yours_is_not_there(harness: &dyn Harness) {
     assert!(world.store.find(&alice(), id).await.unwrap().is_some());
     let mine = world
         .store
-        .list(&alice(), &in_context, None, 10, true)
+        .list(&alice(), &in_context, None, 10, usize::MAX, true)
         .await;
     assert_eq!(mine.unwrap().total, 1);
     for stranger in strangers() {
@@ -41,13 +41,20 @@ pub async fn not_yours_is_not_there(harness: &dyn Harness) {
         assert_eq!(world.store.once(&stranger, [1; 16]).await.unwrap(), None);
         let page = world
             .store
-            .list(&stranger, &in_context, None, 10, true)
+            .list(&stranger, &in_context, None, 10, usize::MAX, true)
             .await;
         let page = page.unwrap();
         assert_eq!((page.tasks.len(), page.total, page.more), (0, 0, false));
         let page = world
             .store
-            .list(&stranger, &ListFilter::default(), None, 10, true)
+            .list(
+                &stranger,
+                &ListFilter::default(),
+                None,
+                10,
+                usize::MAX,
+                true,
+            )
             .await
             .unwrap();
         assert!(
@@ -180,7 +187,10 @@ pub async fn a_minted_context_is_found_by_its_id(harness: &dyn Harness) {
             context_id: Some(name.parse().unwrap()),
             ..ListFilter::default()
         };
-        let page = world.store.list(&owner, &filter, None, 10, false).await;
+        let page = world
+            .store
+            .list(&owner, &filter, None, 10, usize::MAX, false)
+            .await;
         assert_eq!(page.unwrap().total, count);
     }
 }

@@ -83,7 +83,14 @@ pub async fn purging_removes_all_of_what_ended_before_and_nothing_else(harness: 
     assert!(world.store.once(&alice(), [2; 16]).await.unwrap().is_some());
     let page = world
         .store
-        .list(&alice(), &ListFilter::default(), None, 99, false)
+        .list(
+            &alice(),
+            &ListFilter::default(),
+            None,
+            99,
+            usize::MAX,
+            false,
+        )
         .await
         .unwrap();
     assert_eq!((page.tasks.len(), page.total), (3, 3));

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::content::check_content;
-use super::cursor::{EndsAt, Frames};
+use super::cursor::{EndsAt, Frames, check_cursor};
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::{Fingerprint, fingerprint};
@@ -80,7 +80,8 @@ impl Engine {
     ///
     /// If the agent has already replied directly when the stream opens, that message is the whole
     /// stream. A stream that has opened with the task stays one, and so does what is resumed from
-    /// it: who names an entry has seen the task (STREAM-01).
+    /// it: who names an entry has seen the task (STREAM-01). A number from before the message names
+    /// none of its stream, and counts as no number.
     pub async fn stream(
         &self,
         caller: &Caller,
@@ -92,6 +93,9 @@ impl Engine {
         let history_length = configuration.and_then(|asked| asked.history_length);
         let accepted = inner.accept(caller, request).await?;
         if let Some(after) = after.filter(|after| accepted.again && *after >= accepted.number) {
+            let head = inner.head(accepted.watching.task).await?;
+            let head = head.ok_or_else(|| EngineError::not_found(""))?;
+            check_cursor(after, &head)?;
             return Ok(Frames::after(
                 inner,
                 accepted.watching,

@@ -4,7 +4,7 @@ use a2ad_proto::{Message, SendMessageRequest, Violations};
 
 use super::EngineError;
 use crate::agent::AgentPolicy;
-use crate::modes::{Modes, media_type};
+use crate::modes::{Modes, is_range, media_type};
 
 /// How many parts are blamed by name; the first is enough to look for the others.
 const BLAMED_MAX: usize = 16;
@@ -42,12 +42,14 @@ fn check_parts(input: &Modes, message: &Message, violations: &mut Violations) {
         .iter()
         .enumerate()
         .map(|(at, part)| (at, media_type(part)))
-        .filter(|(_, mode)| !input.include(mode));
+        .filter(|(_, mode)| !input.include_part(mode));
     for (at, mode) in refused.take(BLAMED_MAX) {
         let shown: String = mode.chars().take(SHOWN_MAX).collect();
-        violations.add(
-            format!("message.parts[{at}].mediaType"),
-            format!("This agent does not take {shown}, but {input}"),
-        );
+        let what = if is_range(mode) {
+            format!("{shown} is a range of media types, and a part is of one")
+        } else {
+            format!("This agent does not take {shown}, but {input}")
+        };
+        violations.add(format!("message.parts[{at}].mediaType"), what);
     }
 }

@@ -12,7 +12,7 @@ use super::hub::{Tailed, Watching};
 use super::read::{check_next, limit_history, wrap_message, wrap_task};
 use super::{Caller, Engine, EngineError, Inner};
 use crate::keys::{Number, TaskKey};
-use crate::task::{Entry, Fold, Shape};
+use crate::task::{Entry, Fold, Head, Shape};
 
 /// How much is read for one batch of frames.
 const BATCH_BYTES: usize = 64 << 10;
@@ -67,12 +67,7 @@ impl Engine {
             .await?
             .ok_or_else(|| EngineError::not_found(&request.id))?;
         if let Some(after) = after {
-            if after > head.version {
-                return Err(EngineError::invalid(
-                    "Last-Event-ID",
-                    format!("The task has only {} entries", head.version),
-                ));
-            }
+            check_cursor(after, &head)?;
             return Ok(Frames::after(inner, watching, after, EndsAt::Terminal));
         }
         if head.state.is_terminal() {
@@ -90,6 +85,16 @@ impl Engine {
             EndsAt::Terminal,
         ))
     }
+}
+
+/// Nothing comes after what is not there yet: the cursor is another task's.
+pub(super) fn check_cursor(after: Number, head: &Head) -> Result<(), EngineError> {
+    if after <= head.version {
+        return Ok(());
+    }
+    // Each binding has names of its own for it.
+    let what = format!("The task has only {} entries", head.version);
+    Err(EngineError::invalid("cursor", what))
 }
 
 impl Frames {

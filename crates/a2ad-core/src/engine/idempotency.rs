@@ -1,6 +1,6 @@
 //! Recognising a request that was sent again.
 
-use a2ad_proto::{Message, Metadata};
+use a2ad_proto::{Message, Metadata, canonical_json};
 use sha2::{Digest, Sha256};
 
 use super::Caller;
@@ -20,6 +20,8 @@ pub(super) struct Fingerprint {
 ///
 /// People type `"messageId": "1"` and use it again, so only ids that are unique by their making
 /// count, unless the agent's owner says otherwise or the caller names the request itself.
+///
+/// Numbers count as the doubles they are over gRPC, so that a repeat is known over any binding.
 pub(super) fn fingerprint(
     ids: &PublicIds,
     caller: &Caller,
@@ -50,26 +52,19 @@ pub(super) fn fingerprint(
             message_id: String::new(),
             ..message.clone()
         };
-        body.update(canonical(&unnamed));
+        body.update(canonical_json(&unnamed));
     } else {
-        body.update(canonical(message));
+        body.update(canonical_json(message));
     }
     body.update([0]);
     if let Some(metadata) = metadata {
-        body.update(canonical(metadata));
+        body.update(canonical_json(metadata));
     }
     Some(Fingerprint {
         key,
         body: first_16(&body.finalize()),
         field,
     })
-}
-
-/// The same bytes for the same content, however its members were ordered.
-fn canonical(value: &impl serde::Serialize) -> Vec<u8> {
-    // A `Value` keeps its members sorted; numbers beyond a double are told apart no further.
-    let sorted = serde_json::to_value(value).unwrap_or_default();
-    a2ad_proto::to_json(&sorted)
 }
 
 fn is_unique(id: &str) -> bool {

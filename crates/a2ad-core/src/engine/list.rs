@@ -10,6 +10,9 @@ use crate::store::{ListFilter, ListPlace, Listed};
 
 /// How many tasks a page has if the caller does not say.
 const PAGE_SIZE: i32 = 50;
+/// A page ends before it is longer than this, unless its first task is. A hundred large tasks with
+/// their artifacts would be too much to hold for one answer.
+const PAGE_BYTES: usize = 8 << 20;
 
 impl Engine {
     /// ListTasks. Answers a `ListTasksResponse` as JSON.
@@ -44,13 +47,14 @@ impl Engine {
                 &filter,
                 after,
                 usize::try_from(page_size).unwrap_or(0),
+                PAGE_BYTES,
                 artifacts,
             )
             .await?;
 
         let mut json = Vec::with_capacity(1024 * page.tasks.len() + 128);
         json.extend_from_slice(b"{\"tasks\":[");
-        let mut first = true;
+        let (mut first, mut more, mut last) = (true, page.more, None);
         for listed in &page.tasks {
             let rendered = inner
                 .listed(listed, request.history_length, artifacts)
@@ -62,17 +66,23 @@ impl Engine {
                     let task = listed.place.key.0;
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(task, error, "a damaged task is left out of a list");
+                    last = Some(listed.place);
                     continue;
                 }
                 Err(error) => return Err(error),
             };
+            if !first && json.len() + task.len() > PAGE_BYTES {
+                more = true;
+                break;
+            }
+            last = Some(listed.place);
             if !std::mem::take(&mut first) {
                 json.push(b',');
             }
             json.extend_from_slice(&task);
         }
-        let token = match page.tasks.last() {
-            Some(last) if page.more => inner.write_token(caller, &filter, last.place),
+        let token = match last {
+            Some(last) if more => inner.write_token(caller, &filter, last),
             Some(_) | None => String::new(),
         };
         let total = i32::try_from(page.total).unwrap_or(i32::MAX);

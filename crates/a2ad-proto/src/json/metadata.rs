@@ -163,7 +163,7 @@ impl<'a> Iterator for Members<'a> {
 }
 
 /// The length of the string `text` starts with.
-fn string_end(text: &[u8]) -> usize {
+pub(super) fn string_end(text: &[u8]) -> usize {
     let mut at = 1;
     while let Some(byte) = text.get(at) {
         match byte {

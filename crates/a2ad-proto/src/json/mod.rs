@@ -3,6 +3,7 @@
 //! Metadata and data parts belong to the agents, not to us. Holding them as the text they arrived in keeps every
 //! number literal (JSON-10) and costs one allocation; a tree would cost one per node and round integers.
 
+mod canonical;
 mod metadata;
 pub(crate) mod text;
 
@@ -14,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+pub use canonical::canonical_json;
 pub use metadata::Metadata;
 pub use text::JsonError;
 

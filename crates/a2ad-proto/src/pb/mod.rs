@@ -10,12 +10,12 @@ mod schema;
 mod value;
 mod wire;
 
-pub(crate) use field::{Body, Single, Slot};
+pub(crate) use field::{Body, Pieces, Single, Slot};
 pub(crate) use schema::{Declared, Described, Field, Kind, Label, Names, Table, Typed};
 pub use schema::{SERVICE, descriptor_set};
 pub(crate) use wire::{Payload, Reader, nested};
 
-use crate::wire::Path;
+use crate::wire::{Bounds, Path};
 use crate::{FieldViolation, Violations};
 
 /// Bytes that are not the message asked for.
@@ -88,6 +88,6 @@ impl<T: Body> Message for T {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
-        T::read(bytes)
+        T::read(bytes, Bounds::None)
     }
 }

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::wire::put_bytes;
-use super::{Body, DecodeError, Reader, Single as _, Slot as _};
-use crate::wire::Path;
+use super::{Body, DecodeError, Pieces, Reader, Single as _, Slot as _};
+use crate::wire::{Bounds, Path};
 use crate::{Json, Part, PartContent};
 
 impl Body for Part {
@@ -20,45 +20,35 @@ impl Body for Part {
         self.media_type.put_all(7, out);
     }
 
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn read(bytes: &[u8], bounds: Bounds) -> Result<Self, DecodeError> {
         let mut part = Self::default();
-        if part.merge_content(bytes)? {
-            return Ok(part);
-        }
-        Err(DecodeError::invalid(
-            "invalid value: map, expected an object with one of text raw url data",
-        ))
-    }
-
-    fn merge(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
-        self.merge_content(bytes).map(|_| ())
-    }
-}
-
-impl Part {
-    /// Whether there was content.
-    fn merge_content(&mut self, bytes: &[u8]) -> Result<bool, DecodeError> {
         let mut chosen = false;
+        let mut metadata = Pieces::default();
         let mut reader = Reader::new(bytes);
         while let Some((field, payload)) = reader.next()? {
             match field {
-                1 => self.content = PartContent::Text(String::take(payload)?),
-                2 => self.content = PartContent::Raw(Bytes::copy_from_slice(payload.bytes()?)),
-                3 => self.content = PartContent::Url(String::take(payload)?),
+                1 => part.content = PartContent::Text(String::take(payload, bounds)?),
+                2 => part.content = PartContent::Raw(Bytes::copy_from_slice(payload.bytes()?)),
+                3 => part.content = PartContent::Url(String::take(payload, bounds)?),
                 4 => {
-                    let data = Json::take(payload).map_err(|error| error.at(Path::Name("data")))?;
-                    self.content = PartContent::Data(data);
+                    let data = Json::take(payload, bounds)
+                        .map_err(|error| error.at(Path::Name("data")))?;
+                    part.content = PartContent::Data(data);
                 }
-                5 => {
-                    let added = self.metadata.add(payload);
-                    added.map_err(|error| error.at(Path::Name("metadata")))?;
-                }
-                6 => self.filename.add(payload)?,
-                7 => self.media_type.add(payload)?,
+                5 => metadata.add(payload)?,
+                6 => part.filename = String::take(payload, bounds)?,
+                7 => part.media_type = String::take(payload, bounds)?,
                 _ => {}
             }
             chosen |= (1..=4).contains(&field);
         }
-        Ok(chosen)
+        if !chosen {
+            return Err(DecodeError::invalid(
+                "invalid value: map, expected an object with one of text raw url data",
+            ));
+        }
+        let finished = part.metadata.finish(&metadata, bounds);
+        finished.map_err(|error| error.at(Path::Name("metadata")))?;
+        Ok(part)
     }
 }

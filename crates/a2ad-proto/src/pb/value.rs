@@ -3,6 +3,7 @@
 use super::wire::{put_bytes, put_double, put_number};
 use super::{Body, DecodeError, Payload, Reader, nested};
 use crate::json::text::{Builder, DEPTH_MAX};
+use crate::wire::Bounds;
 use crate::{Json, Metadata};
 
 // The members of `Value`; `Struct`, its entries and `ListValue` only have fields 1 and 2.
@@ -24,15 +25,10 @@ impl Body for Json {
         .value(out);
     }
 
-    fn read(bytes: &[u8]) -> Result<Self, DecodeError> {
+    fn read(bytes: &[u8], _bounds: Bounds) -> Result<Self, DecodeError> {
         let mut text = Builder::with_capacity(bytes.len());
         read_value(bytes, &mut text, 0)?;
         Ok(Self::from_compact(text.finish()))
-    }
-
-    fn merge(&mut self, bytes: &[u8]) -> Result<(), DecodeError> {
-        *self = Self::read(bytes)?;
-        Ok(())
     }
 }
 

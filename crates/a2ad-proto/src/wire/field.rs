@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::marker::PhantomData;
 
-use serde::de::{self, Deserialize, DeserializeOwned, Deserializer, MapAccess, SeqAccess};
+use serde::de::{
+    self, Deserialize, DeserializeOwned, DeserializeSeed, Deserializer, IgnoredAny, MapAccess,
+    SeqAccess,
+};
 use serde_json::value::RawValue;
 
-use super::{Path, at};
+use super::{Bounds, Path, at, too_many};
 use crate::{Metadata, Timestamp};
 
 /// One value that is neither a list, a map nor optional.
@@ -17,6 +20,11 @@ pub(crate) trait Leaf: Sized {
 
     /// Whether it equals the default that proto3 leaves out.
     fn is_default(&self) -> bool;
+
+    /// Reads one. Messages hand the bounds on to their fields.
+    fn read<'de, D: Deserializer<'de>>(deserializer: D, _bounds: Bounds) -> Result<Self, D::Error> {
+        Self::Wire::deserialize(deserializer).map(Into::into)
+    }
 }
 
 /// A field of a message.
@@ -24,8 +32,12 @@ pub(crate) trait Field: Sized {
     /// Whether ProtoJSON leaves the member out (JSON-08).
     fn is_absent(&self) -> bool;
 
-    /// Reads the member's value; `null` means unset (JSON-06).
-    fn read<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Self, A::Error>;
+    /// Reads the member's value; `null` means unset (JSON-06). Of a list at most `most` elements.
+    fn read<'de, A: MapAccess<'de>>(
+        map: &mut A,
+        bounds: Bounds,
+        most: usize,
+    ) -> Result<Self, A::Error>;
 }
 
 macro_rules! leaf {
@@ -55,11 +67,13 @@ impl<T: Leaf + Default> Field for T {
         self.is_default()
     }
 
-    fn read<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Self, A::Error> {
-        Ok(map
-            .next_value::<Option<T::Wire>>()?
-            .map(Into::into)
-            .unwrap_or_default())
+    fn read<'de, A: MapAccess<'de>>(
+        map: &mut A,
+        bounds: Bounds,
+        _most: usize,
+    ) -> Result<Self, A::Error> {
+        let value = map.next_value_seed(Nullable(One::new(bounds)))?;
+        Ok(value.unwrap_or_default())
     }
 }
 
@@ -68,8 +82,12 @@ impl<T: Leaf> Field for Option<T> {
         self.is_none()
     }
 
-    fn read<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Self, A::Error> {
-        Ok(map.next_value::<Option<T::Wire>>()?.map(Into::into))
+    fn read<'de, A: MapAccess<'de>>(
+        map: &mut A,
+        bounds: Bounds,
+        _most: usize,
+    ) -> Result<Self, A::Error> {
+        map.next_value_seed(Nullable(One::new(bounds)))
     }
 }
 
@@ -78,11 +96,16 @@ impl<T: Leaf> Field for Vec<T> {
         self.is_empty()
     }
 
-    fn read<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Self, A::Error> {
-        Ok(map
-            .next_value::<Option<List<T>>>()?
-            .map(|list| list.0)
-            .unwrap_or_default())
+    fn read<'de, A: MapAccess<'de>>(
+        map: &mut A,
+        bounds: Bounds,
+        most: usize,
+    ) -> Result<Self, A::Error> {
+        let list = List {
+            element: One::new(bounds),
+            most,
+        };
+        Ok(map.next_value_seed(Nullable(list))?.unwrap_or_default())
     }
 }
 
@@ -91,69 +114,142 @@ impl<T: Leaf> Field for BTreeMap<String, T> {
         self.is_empty()
     }
 
-    fn read<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Self, A::Error> {
-        Ok(map
-            .next_value::<Option<Entries<T>>>()?
-            .map(|entries| entries.0)
-            .unwrap_or_default())
+    fn read<'de, A: MapAccess<'de>>(
+        map: &mut A,
+        bounds: Bounds,
+        _most: usize,
+    ) -> Result<Self, A::Error> {
+        let entries = Entries(One::new(bounds));
+        Ok(map.next_value_seed(Nullable(entries))?.unwrap_or_default())
     }
 }
 
-/// A list; unlike `Vec` its errors name the element. `null` is no element.
-struct List<T>(Vec<T>);
+/// Reads one value.
+struct One<T> {
+    bounds: Bounds,
+    of: PhantomData<T>,
+}
 
-impl<'de, T: Leaf> Deserialize<'de> for List<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<T>(PhantomData<T>);
-        impl<'de, T: Leaf> de::Visitor<'de> for Visitor<T> {
-            type Value = List<T>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list")
-            }
-
-            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<List<T>, A::Error> {
-                let mut list = Vec::new();
-                loop {
-                    match seq.next_element::<T::Wire>() {
-                        Ok(Some(element)) => list.push(element.into()),
-                        Ok(None) => return Ok(List(list)),
-                        Err(error) => return Err(at(Path::Index(list.len()), &error)),
-                    }
-                }
-            }
-        }
-        deserializer.deserialize_seq(Visitor(PhantomData))
+impl<T> One<T> {
+    fn new(bounds: Bounds) -> Self {
+        let of = PhantomData;
+        Self { bounds, of }
     }
 }
 
-/// A map; unlike `BTreeMap` its errors name the key, and a key given twice is refused.
-struct Entries<T>(BTreeMap<String, T>);
+impl<T> Clone for One<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
 
-impl<'de, T: Leaf> Deserialize<'de> for Entries<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<T>(PhantomData<T>);
-        impl<'de, T: Leaf> de::Visitor<'de> for Visitor<T> {
-            type Value = Entries<T>;
+impl<T> Copy for One<T> {}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+impl<'de, T: Leaf> DeserializeSeed<'de> for One<T> {
+    type Value = T;
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Entries<T>, A::Error> {
-                let mut entries = BTreeMap::new();
-                while let Some(key) = map.next_key::<String>()? {
-                    let value = map.next_value::<T::Wire>();
-                    let value = value.map_err(|error| at(Path::Key(&key), &error))?;
-                    if entries.contains_key(&key) {
-                        return Err(at(Path::Key(&key), &de::Error::custom("given twice")));
-                    }
-                    entries.insert(key, value.into());
-                }
-                Ok(Entries(entries))
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<T, D::Error> {
+        T::read(deserializer, self.bounds)
+    }
+}
+
+/// Reads what the other one reads, or `null`.
+struct Nullable<S>(S);
+
+impl<'de, S: DeserializeSeed<'de>> DeserializeSeed<'de> for Nullable<S> {
+    type Value = Option<S::Value>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_option(self)
+    }
+}
+
+impl<'de, S: DeserializeSeed<'de>> de::Visitor<'de> for Nullable<S> {
+    type Value = Option<S::Value>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("option")
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Self::Value, E> {
+        Ok(None)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        self.0.deserialize(deserializer).map(Some)
+    }
+}
+
+/// Reads a list. Its errors name the element; `null` is no element.
+struct List<T> {
+    element: One<T>,
+    most: usize,
+}
+
+impl<'de, T: Leaf> DeserializeSeed<'de> for List<T> {
+    type Value = Vec<T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Vec<T>, D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, T: Leaf> de::Visitor<'de> for List<T> {
+    type Value = Vec<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Vec<T>, A::Error> {
+        let mut list = Vec::new();
+        while list.len() < self.most {
+            match seq.next_element_seed(self.element) {
+                Ok(Some(element)) => list.push(element),
+                Ok(None) => return Ok(list),
+                Err(error) => return Err(at(Path::Index(list.len()), &error)),
             }
         }
-        deserializer.deserialize_map(Visitor(PhantomData))
+        match seq.next_element::<IgnoredAny>()? {
+            Some(_) => Err(de::Error::custom(too_many(self.most))),
+            None => Ok(list),
+        }
+    }
+}
+
+/// Reads a map. Its errors name the key, and a key given twice is refused.
+struct Entries<T>(One<T>);
+
+impl<'de, T: Leaf> DeserializeSeed<'de> for Entries<T> {
+    type Value = BTreeMap<String, T>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de, T: Leaf> de::Visitor<'de> for Entries<T> {
+    type Value = BTreeMap<String, T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut entries = BTreeMap::new();
+        while let Some(key) = map.next_key::<String>()? {
+            let value = map.next_value_seed(self.0);
+            let value = value.map_err(|error| at(Path::Key(&key), &error))?;
+            if entries.contains_key(&key) {
+                return Err(at(Path::Key(&key), &de::Error::custom("given twice")));
+            }
+            entries.insert(key, value);
+        }
+        Ok(entries)
     }
 }
 

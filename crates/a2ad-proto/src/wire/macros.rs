@@ -5,13 +5,16 @@
 /// `pub context_id: String = 2 "contextId",` — left out at its default;
 /// `pub id: String = 1 "id" R,` — required by the schema, hence always written (JSON-08).
 ///
-/// A text after the type's name is the schema's name for it, where that differs.
+/// `pub parts: Vec<Part> = 5 "parts" R [Message::PARTS_MAX],` — of a client at most so many.
+///
+/// A text after the type's name is the schema's name for it, where that differs. `from Request` after it says that
+/// clients send it, so that the bounds of its own lists and of all lists below it count.
 macro_rules! message {
     (
         $(#[$meta:meta])*
-        pub struct $name:ident $($schema_name:literal)? {$(
+        pub struct $name:ident $($schema_name:literal)? $(from $bounds:ident)? {$(
             $(#[$field_meta:meta])*
-            pub $field:ident: $type:ty = $number:literal $json:literal $($required:ident)?,
+            pub $field:ident: $type:ty = $number:literal $json:literal $($required:ident)? $([$max:expr])?,
         )*}
     ) => {
         $(#[$meta])*
@@ -19,14 +22,6 @@ macro_rules! message {
             $(#[$field_meta])*
             pub $field: $type,
         )*}
-
-        impl $crate::wire::Leaf for $name {
-            type Wire = Self;
-
-            fn is_default(&self) -> bool {
-                false // a message that is there is present, even if empty
-            }
-        }
 
         impl ::serde::Serialize for $name {
             fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -47,25 +42,31 @@ macro_rules! message {
                 $(self.$field.put_all($number, out);)*
             }
 
-            fn read(bytes: &[u8]) -> Result<Self, $crate::pb::DecodeError> {
+            fn read(
+                bytes: &[u8],
+                bounds: $crate::wire::Bounds,
+            ) -> Result<Self, $crate::pb::DecodeError> {
+                use $crate::pb::{Pieces, Slot as _};
+                use $crate::wire::Path;
+                let bounds = message!(@bounds bounds $($bounds)?);
                 let mut message = Self::default();
-                message.merge(bytes)?;
-                Ok(message)
-            }
-
-            fn merge(&mut self, bytes: &[u8]) -> Result<(), $crate::pb::DecodeError> {
-                use $crate::pb::Slot as _;
+                $(let mut $field = Pieces::default();)*
                 let mut reader = $crate::pb::Reader::new(bytes);
                 while let Some((field, payload)) = reader.next()? {
                     match field {
                         $($number => {
-                            let added = self.$field.add(payload);
-                            added.map_err(|error| error.at($crate::wire::Path::Name($json)))?;
+                            let most = message!(@most bounds $($max)?);
+                            let added = message.$field.add(&mut $field, payload, bounds, most);
+                            added.map_err(|error| error.at(Path::Name($json)))?;
                         })*
                         _ => {}
                     }
                 }
-                Ok(())
+                $(
+                    let finished = message.$field.finish(&$field, bounds);
+                    finished.map_err(|error| error.at(Path::Name($json)))?;
+                )*
+                Ok(message)
             }
         }
 
@@ -120,7 +121,9 @@ macro_rules! message {
                 }
             }
 
-            struct Visitor;
+            struct Visitor {
+                bounds: $crate::wire::Bounds,
+            }
 
             impl<'de> ::serde::de::Visitor<'de> for Visitor {
                 type Value = $name;
@@ -131,6 +134,7 @@ macro_rules! message {
 
                 fn visit_map<A: ::serde::de::MapAccess<'de>>(self, mut map: A) -> Result<$name, A::Error> {
                     use $crate::wire::{Path, at};
+                    let bounds = self.bounds;
                     let mut message = $name::default();
                     let mut seen = 0_u32;
                     while let Some(member) = map.next_key_seed(MemberVisitor)? {
@@ -145,23 +149,46 @@ macro_rules! message {
                             Member::$field if twice => {
                                 return Err(at(Path::Name($json), &::serde::de::Error::custom("given twice")));
                             }
-                            Member::$field => match $crate::wire::Field::read(&mut map) {
-                                Ok(value) => message.$field = value,
-                                Err(error) => return Err(at(Path::Name($json), &error)),
-                            },
+                            Member::$field => {
+                                let most = message!(@most bounds $($max)?);
+                                match $crate::wire::Field::read(&mut map, bounds, most) {
+                                    Ok(value) => message.$field = value,
+                                    Err(error) => return Err(at(Path::Name($json), &error)),
+                                }
+                            }
                         )*}
                     }
                     Ok(message)
                 }
             }
 
+            impl $crate::wire::Leaf for $name {
+                type Wire = Self;
+
+                fn is_default(&self) -> bool {
+                    false // a message that is there is present, even if empty
+                }
+
+                fn read<'de, D: ::serde::Deserializer<'de>>(
+                    deserializer: D,
+                    bounds: $crate::wire::Bounds,
+                ) -> Result<Self, D::Error> {
+                    let bounds = message!(@bounds bounds $($bounds)?);
+                    deserializer.deserialize_map(Visitor { bounds })
+                }
+            }
+
             impl<'de> ::serde::Deserialize<'de> for $name {
                 fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                    deserializer.deserialize_map(Visitor)
+                    <Self as $crate::wire::Leaf>::read(deserializer, $crate::wire::Bounds::None)
                 }
             }
         };
     };
+    (@bounds $outer:ident) => { $outer };
+    (@bounds $outer:ident $bounds:ident) => {{ let _ = $outer; $crate::wire::Bounds::$bounds }};
+    (@most $bounds:ident) => { usize::MAX };
+    (@most $bounds:ident $max:expr) => { $bounds.most($max) };
     (@always R) => { true };
     (@always) => { false };
     (@name $name:ident) => { stringify!($name) };
@@ -224,35 +251,32 @@ macro_rules! oneof {
                 }
             }
 
-            fn read(bytes: &[u8]) -> Result<Self, $crate::pb::DecodeError> {
-                use $crate::pb::Single as _;
-                let mut found = None;
+            fn read(
+                bytes: &[u8],
+                bounds: $crate::wire::Bounds,
+            ) -> Result<Self, $crate::pb::DecodeError> {
+                use $crate::pb::{Pieces, Single as _};
+                // Pieces of the last member; with another one before it, that one is forgotten.
+                let (mut chosen, mut pieces) = (0, Pieces::default());
                 let mut reader = $crate::pb::Reader::new(bytes);
                 while let Some((field, payload)) = reader.next()? {
-                    match field {
-                        $($number => {
-                            let taken = match &mut found {
-                                Some(Self::$variant(value)) => value.merge_from(payload),
-                                _ => <$type>::take(payload).map(|value| found = Some(Self::$variant(value))),
-                            };
-                            taken.map_err(|error| error.at($crate::wire::Path::Name($json)))?;
-                        })*
-                        _ => {}
+                    if [$($number),*].contains(&field) {
+                        if field != chosen {
+                            (chosen, pieces) = (field, Pieces::default());
+                        }
+                        pieces.add(payload)?;
                     }
                 }
-                $(let found = found.or(Some($name::$unset));)?
-                found.ok_or_else(|| $crate::pb::DecodeError::invalid(
-                    concat!("invalid value: map, expected an object with one of" $(, " ", $json)*),
-                ))
-            }
-
-            fn merge(&mut self, bytes: &[u8]) -> Result<(), $crate::pb::DecodeError> {
-                // Encoding what we have is the simplest way to put both pieces together, and nobody sends pieces.
-                let mut both = Vec::new();
-                self.write(&mut both);
-                both.extend_from_slice(bytes);
-                *self = Self::read(&both)?;
-                Ok(())
+                match (chosen, pieces.whole()) {
+                    $(($number, Some(whole)) => <$type>::take(whole, bounds)
+                        .map(Self::$variant)
+                        .map_err(|error| error.at($crate::wire::Path::Name($json))),)*
+                    $(_ => Ok($name::$unset),)?
+                    #[allow(unreachable_patterns, reason = "without a member some choices are unset")]
+                    _ => Err($crate::pb::DecodeError::invalid(
+                        concat!("invalid value: map, expected an object with one of" $(, " ", $json)*),
+                    )),
+                }
             }
         }
 
@@ -391,8 +415,11 @@ macro_rules! wire_enum {
                 $crate::pb::Single::put(&self.number(), field, out);
             }
 
-            fn take(payload: $crate::pb::Payload<'_>) -> Result<Self, $crate::pb::DecodeError> {
-                let number = <i32 as $crate::pb::Single>::take(payload)?;
+            fn take(
+                payload: $crate::pb::Payload<'_>,
+                bounds: $crate::wire::Bounds,
+            ) -> Result<Self, $crate::pb::DecodeError> {
+                let number = <i32 as $crate::pb::Single>::take(payload, bounds)?;
                 Self::from_number(number).ok_or_else(|| $crate::pb::DecodeError::invalid(format!(
                     concat!("invalid value: integer `{}`, expected the name or number of a ", stringify!($name)),
                     number,

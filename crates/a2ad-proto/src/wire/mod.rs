@@ -3,10 +3,12 @@
 //! Derived serde code gets several rules of ProtoJSON wrong: `null` for unset, the two spellings of a name, a member
 //! given twice, enum numbers, integers as strings. Here each rule is written once.
 
+mod bounds;
 mod field;
 mod macros;
 mod path;
 
+pub(crate) use bounds::{Bounds, too_many};
 pub(crate) use field::{Field, Leaf};
 pub(crate) use macros::{message, oneof, wire_enum};
 pub(crate) use path::{Path, at, shorten, split};

@@ -156,3 +156,38 @@ fn metadata_merges_shallowly() {
     assert!(Metadata::default().is_empty());
     assert!(Metadata::parse("[]").is_err());
 }
+
+#[test]
+fn equal_content_is_one_canonical_text() {
+    let canonical = |text: &str| a2ad_proto::canonical_json(&Json::parse(text).unwrap());
+    for (one, other) in [
+        ("1", "1.0"),
+        ("1e2", "100"),
+        ("12345678901234567890", "12345678901234567000"),
+        ("9007199254740993", "9007199254740992"),
+        // The reader of serde_json is off by the last bit here.
+        ("0.9396908728118811419", "0.9396908728118811"),
+        ("0.14673421054488193520", "0.14673421054488195"),
+        ("0.30000000000000004", "0.300000000000000044"),
+        (
+            r#"{"b":[{"d":1,"c":2.0}],"a":{}}"#,
+            r#"{"a":{},"b":[{"c":2,"d":1.0}]}"#,
+        ),
+        (r#"{"\u0061\"":"\u00e9"}"#, r#"{"a\"":"é"}"#),
+    ] {
+        assert_eq!(canonical(one), canonical(other), "{one} and {other}");
+    }
+    for (one, other) in [
+        ("0", "-0"),
+        ("1", "\"1\""),
+        ("0.1", "0.10000000000000002"),
+        ("[1,2]", "[2,1]"),
+        ("[[1],2]", "[[1,2]]"),
+        ("[]", "{}"),
+        ("null", "\"null\""),
+        (r#"{"a":"b,c"}"#, r#"{"a":"b","c":0}"#),
+        (r#"["a\"]","b"]"#, r#"["a]","b"]"#),
+    ] {
+        assert_ne!(canonical(one), canonical(other), "{one} and {other}");
+    }
+}

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod arbitrary;
+mod bounds;
 mod card;
 mod check;
 mod errors;

@@ -5,8 +5,8 @@ use std::fmt::Debug;
 use a2ad_proto::pb::{DecodeError, Message as _};
 use a2ad_proto::{
     AgentCard, GetTaskRequest, Json, ListTaskPushNotificationConfigsRequest, Message, Metadata,
-    Part, SendMessageConfiguration, StreamResponse, Task, TaskState, TaskStatus, Timestamp,
-    from_json, pb, to_json,
+    Part, SecurityScheme, SendMessageConfiguration, SendMessageRequest, StreamResponse, Task,
+    TaskState, TaskStatus, Timestamp, from_json, pb, to_json,
 };
 use proptest::prelude::*;
 
@@ -278,5 +278,69 @@ fn the_odd_one_out_has_its_tenant_last() {
     assert_eq!(
         request.encode_to_vec(),
         b"\x0a\x01t\x10\x02\x1a\x01p\x22\x01n"
+    );
+}
+
+/// A field of this number with this body.
+pub(crate) fn field(number: u8, body: &[u8]) -> Vec<u8> {
+    let mut out = vec![number << 3 | 2];
+    length(&mut out, body.len());
+    out.extend(body);
+    out
+}
+
+/// An entry of a `Struct` without a key, and one of a megabyte.
+const TINY_ENTRY: &[u8] = b"\x0a\x00";
+
+fn large_entry() -> Vec<u8> {
+    let text = field(3, &vec![b'x'; 1 << 20]);
+    field(1, &[field(1, b"large"), field(2, &text)].concat())
+}
+
+/// Reading must cost what the bytes are long. If each piece cost what came before it, these would take hours.
+#[test]
+fn many_pieces_of_a_message_are_read_once() {
+    const PIECES: usize = 400_000;
+    let pieces = |wrap: &dyn Fn(&[u8]) -> Vec<u8>| {
+        let mut bytes = wrap(&large_entry());
+        bytes.extend(wrap(TINY_ENTRY).repeat(PIECES));
+        bytes
+    };
+    let expected = |metadata: Option<Metadata>| {
+        let map = metadata.unwrap().to_map();
+        assert_eq!(map["large"].as_str().unwrap().len(), 1 << 20);
+        assert_eq!((map.len(), &map[""]), (2, &serde_json::Value::Null));
+    };
+
+    let message = Message::decode(&pieces(&|piece| field(6, piece))).unwrap();
+    expected(message.metadata);
+    // A part has a reader of its own, and so has a choice.
+    let part = [field(1, b"x"), pieces(&|piece| field(5, piece))].concat();
+    expected(Part::decode(&part).unwrap().metadata);
+    let response = StreamResponse::decode(&pieces(&|piece| field(2, &field(6, piece)))).unwrap();
+    let StreamResponse::Message(message) = response else {
+        panic!("{response:?}");
+    };
+    expected(message.metadata);
+    // The pieces of pieces.
+    let request = pieces(&|piece| field(2, &field(6, piece)));
+    let request = SendMessageRequest::decode(&request).unwrap();
+    expected(request.message.unwrap().metadata);
+}
+
+/// A choice as a field of a message, in pieces: each used to be written again before the next was read.
+#[test]
+fn many_pieces_of_a_choice_are_read_once() {
+    // oauth2_security_scheme.flows.client_credentials.scopes, one entry at a time.
+    let scope = |n: u32| {
+        let entry = [field(1, n.to_string().as_bytes()), field(2, b"s")].concat();
+        field(2, &field(2, &field(3, &entry)))
+    };
+    let bytes: Vec<u8> = (0..100_000).flat_map(scope).collect();
+    let scheme = SecurityScheme::decode(&field(3, &bytes)).unwrap();
+    let read = to_json(&scheme);
+    assert_eq!(
+        read.windows(4).filter(|four| four == br#":"s""#).count(),
+        100_000
     );
 }

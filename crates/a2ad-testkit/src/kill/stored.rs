@@ -87,7 +87,14 @@ async fn read_tasks(
     let (mut listed, mut total) = (0, 0);
     loop {
         let page = store
-            .list(scope, &ListFilter::default(), after, PAGE, false)
+            .list(
+                scope,
+                &ListFilter::default(),
+                after,
+                PAGE,
+                usize::MAX,
+                false,
+            )
             .await?;
         if after.is_none() {
             total = page.total;

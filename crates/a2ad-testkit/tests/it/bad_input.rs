@@ -1,7 +1,9 @@
 //! Input that nobody should send: refused in the protocol's own form, and nothing comes of it.
 
-use a2ad_proto::{GetTaskRequest, ListTasksRequest};
-use a2ad_testkit::client::{text, text_in};
+use a2ad_proto::{
+    GetTaskRequest, ListTasksRequest, Message, Part, SendMessageRequest, SendMessageResponse,
+};
+use a2ad_testkit::client::{drain, text, text_in};
 use a2ad_testkit::harness::{Binding, Harness, StoreKind};
 use a2ad_testkit::http::{Answer, call};
 use hyper::Method;
@@ -13,7 +15,9 @@ crate::scenarios![
     get_02_an_id_is_a_task_of_ours_or_none,
     ctx_08_a_conversations_name_is_kept_or_refused,
     send_06_a_message_id_is_checked,
+    model_09_a_crowd_is_refused_in_the_same_words,
     stream_11_a_stream_that_cannot_start_is_an_error,
+    stream_11_a_cursor_beyond_the_end_is_an_error,
 ];
 
 /// Ids that no task has: encoded, over-long, out of pattern.
@@ -102,6 +106,46 @@ async fn send_06_a_message_id_is_checked(server: Harness) {
     assert_eq!(server.agent_begun(), 0);
 }
 
+/// Over every binding: the members that have a longest length, and what is said of one that is longer.
+async fn model_09_a_crowd_is_refused_in_the_same_words(server: Harness) {
+    let mut parts = text("echo x");
+    let mut extensions = text("echo x");
+    let mut references = text("echo x");
+    let mut modes = text("echo x");
+    let message = |request: &mut SendMessageRequest, fill: fn(&mut Message)| {
+        fill(request.message.as_mut().unwrap());
+    };
+    message(&mut parts, |it| it.parts = vec![Part::text(""); 10_001]);
+    message(&mut extensions, |it| {
+        it.extensions = vec![String::new(); 1_001]
+    });
+    message(&mut references, |it| {
+        it.reference_task_ids = vec![String::new(); 1_001]
+    });
+    let configuration = modes.configuration.get_or_insert_default();
+    configuration.accepted_output_modes = vec!["*/*".to_owned(); 1_001];
+    for (request, blamed) in [
+        (parts, "message.parts: has more than 10000 elements"),
+        (
+            extensions,
+            "message.extensions: has more than 1000 elements",
+        ),
+        (
+            references,
+            "message.referenceTaskIds: has more than 1000 elements",
+        ),
+        (
+            modes,
+            "configuration.acceptedOutputModes: has more than 1000 elements",
+        ),
+    ] {
+        let refused = server.client.send(request).await.unwrap_err();
+        assert_eq!(refused.reason(), "INVALID_PARAMS");
+        assert!(format!("{refused:?}").contains(blamed), "{refused:?}");
+    }
+    assert_eq!(server.agent_begun(), 0);
+}
+
 async fn stream_11_a_stream_that_cannot_start_is_an_error(server: Harness) {
     let ended = server.client.send(text("echo x")).await.unwrap();
     for (id, after, reason) in [
@@ -124,6 +168,37 @@ async fn stream_11_a_stream_that_cannot_start_is_an_error(server: Harness) {
             panic!("a stream begins");
         };
         assert_eq!(refused.reason(), reason);
+    }
+}
+
+/// Whether the task has ended or not, and whichever way the stream is asked for again.
+async fn stream_11_a_cursor_beyond_the_end_is_an_error(server: Harness) {
+    for (said, id) in [
+        ("echo x", "0198a5b2-7c1e-7f3a-9d2e-3b1f5c7a9e10"),
+        ("ask what?", "0198a5b2-7c1e-7f3a-9d2e-3b1f5c7a9e11"),
+        ("reply x", "0198a5b2-7c1e-7f3a-9d2e-3b1f5c7a9e12"),
+    ] {
+        let mut request = text(said);
+        id.clone_into(&mut request.message.as_mut().unwrap().message_id);
+        let first = server.client.stream(request.clone(), None).await.unwrap();
+        let first = drain(first).await.unwrap();
+        let end = first.last().unwrap().number;
+        let id = match server.client.send_any(request.clone()).await.unwrap() {
+            SendMessageResponse::Task(task) => task.id,
+            SendMessageResponse::Message(reply) => reply.task_id,
+        };
+        for beyond in [end + 1, end + 1_000_000] {
+            let subscribed = server.client.subscribe(&id, Some(beyond)).await;
+            let again = server.client.stream(request.clone(), Some(beyond)).await;
+            for stream in [subscribed, again] {
+                let Err(refused) = stream else {
+                    panic!("{said}: a stream begins after {beyond}");
+                };
+                assert_eq!(refused.reason(), "INVALID_PARAMS", "{said}");
+                let told = format!("cursor: The task has only {end} entries");
+                assert!(format!("{refused:?}").contains(&told), "{refused:?}");
+            }
+        }
     }
 }
 

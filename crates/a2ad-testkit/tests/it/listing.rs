@@ -1,7 +1,7 @@
 //! ListTasks.
 
 use a2ad_proto::{ListTasksRequest, TaskState};
-use a2ad_testkit::client::{text, text_in};
+use a2ad_testkit::client::{at_once, text, text_in};
 use a2ad_testkit::harness::Harness;
 
 crate::scenarios![
@@ -10,6 +10,7 @@ crate::scenarios![
     list_05_artifacts_only_when_asked_for,
     list_06_filters_and_totals,
     list_08_a_token_fits_only_its_own_list,
+    list_09_a_page_ends_before_it_grows_too_large,
     page_size_is_checked,
 ];
 
@@ -175,5 +176,48 @@ async fn page_size_is_checked(server: Harness) {
             .await
             .unwrap_err();
         assert_eq!(refused.reason(), "INVALID_PARAMS", "{size}");
+    }
+}
+
+/// The bound is 8 MiB; what is left out comes with the next page, and the counts stay what they are.
+async fn list_09_a_page_ends_before_it_grows_too_large(server: Harness) {
+    const BOUND: usize = 8 << 20;
+    let mut ids = Vec::new();
+    // Over the bound alone, large, small; and one still at work, so without a snapshot.
+    for (verb, megabytes) in [("echo", 5), ("echo", 3), ("echo", 0), ("hold", 3)] {
+        let said = format!("{verb} {}", "x".repeat(megabytes << 20));
+        let request = match verb {
+            "hold" => at_once(text(&said)),
+            _ => text(&said),
+        };
+        ids.insert(0, server.client.send(request).await.unwrap().id);
+    }
+    for (include_artifacts, expected) in [(true, &[2, 1, 1][..]), (false, &[3, 1])] {
+        let mut seen = Vec::new();
+        let mut pages = Vec::new();
+        let mut token = String::new();
+        loop {
+            let page = server
+                .client
+                .list(ListTasksRequest {
+                    page_size: Some(100),
+                    include_artifacts: Some(include_artifacts),
+                    page_token: token,
+                    ..all()
+                })
+                .await
+                .unwrap();
+            assert_eq!((page.page_size, page.total_size), (100, 4));
+            let bytes = a2ad_proto::to_json(&page).len();
+            assert!(bytes <= BOUND || page.tasks.len() == 1, "{bytes}");
+            pages.push(page.tasks.len());
+            seen.extend(page.tasks.into_iter().map(|task| task.id));
+            token = page.next_page_token;
+            if token.is_empty() {
+                break;
+            }
+        }
+        assert_eq!(pages, expected, "artifacts: {include_artifacts}");
+        assert_eq!(seen, ids);
     }
 }

@@ -233,6 +233,12 @@ async fn send_09_only_the_media_types_of_the_card_and_its_skills_are_taken() {
         (json!({"data": {"a": 1}}), false),
         (json!({"raw": "AA=="}), false),
         (json!({"url": "https://x.test/a"}), false),
+        // What a part is of is one type, not a range.
+        (json!({"raw": "AA==", "mediaType": "image/*"}), false),
+        (json!({"text": "x", "mediaType": "text/*"}), false),
+        (json!({"text": "x", "mediaType": "text"}), false),
+        (json!({"text": "x", "mediaType": " */* ;q=1"}), false),
+        (json!({"text": "x", "mediaType": "*"}), false),
     ] {
         let mut params = saying("x");
         params["message"]["parts"] = json!([{"text": "first"}, part]);

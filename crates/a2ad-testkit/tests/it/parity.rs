@@ -3,7 +3,7 @@
 use a2ad_proto::pb::Message as _;
 use a2ad_proto::{
     CancelTaskRequest, GetTaskRequest, ListTasksRequest, ListTasksResponse, SendMessageRequest,
-    StreamResponse, SubscribeToTaskRequest, Task, from_json,
+    SendMessageResponse, StreamResponse, SubscribeToTaskRequest, Task, from_json,
 };
 use a2ad_testkit::client::{text, text_in};
 use a2ad_testkit::grpc::{self, Grpc};
@@ -287,4 +287,57 @@ async fn the_same_task_is_the_same_message() {
         })
         .collect();
     assert_eq!(frames, expected);
+}
+
+/// SEND-17: whatever the binding of the first and of the second. Over gRPC numbers are doubles, so as doubles they count.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn send_17_a_repeat_is_known_across_bindings() {
+    let server = Harness::start(Binding::JsonRpc, StoreKind::Sqlite).await;
+    let numbers = r#"{"b":12345678901234567890,"a":1.0,"c":[1e2,-0.0,0.1,-7,123456789012345678901234567890],
+        "d":{"z":9007199254740993,"y":0.30000000000000004,"x":1.7976931348623157e308,"w":5e-324},
+        "e":"1.0 \\ \u00e9","f":[true,false,null,{}],"g":0.9396908728118811419}"#;
+    let params = |id: u8, said: &str| {
+        format!(
+            r#"{{"message":{{"messageId":"0198a5b2-7c1e-7f3a-9d2e-3b1f5c7a9e1{id}","role":"ROLE_USER",
+                "parts":[{{"text":"{said}","metadata":{numbers}}},{{"data":{numbers}}},{{"data":3.0}}],
+                "metadata":{numbers}}},"metadata":{numbers}}}"#
+        )
+    };
+    let grpc = Grpc::new(server.addr());
+    let over_grpc = async |params: &str| {
+        let message = encoded("SendMessage", params).unwrap();
+        let answer = grpc.call("SendMessage", &[], &message).await.unwrap();
+        assert_eq!(answer.status().code, 0, "{}", answer.status().message);
+        let response = SendMessageResponse::decode(&answer.messages[0]).unwrap();
+        let SendMessageResponse::Task(task) = response else {
+            panic!("{response:?}");
+        };
+        task.id
+    };
+    let over_json = async |params: &str| {
+        let answer = over_json_rpc(&server, "SendMessage", params).await.json();
+        let id = &answer["result"]["task"]["id"];
+        id.as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+    };
+    let one = params(1, "echo one");
+    let first = over_json(&one).await;
+    assert_eq!(over_grpc(&one).await, first);
+    // In another order and spelling, too.
+    let spelt = one
+        .replace(r#""a":1.0,"#, "")
+        .replace(r#"{"b":"#, r#"{"a":1,"b":"#);
+    let spelt = spelt
+        .replace("1e2", "100")
+        .replace("9007199254740993", "9007199254740992");
+    assert_ne!(spelt, one);
+    assert_eq!(over_json(&spelt).await, first);
+    let two = params(2, "echo two");
+    let second = over_grpc(&two).await;
+    assert_eq!(over_json(&two).await, second);
+    assert_eq!(server.agent_begun(), 2);
+    // Other numbers are another message.
+    for (old, new) in [("0.30000000000000004", "0.3"), ("-0.0", "1"), ("-7,", "7,")] {
+        let answer = over_json_rpc(&server, "SendMessage", &one.replace(old, new)).await;
+        assert_eq!(answer.json()["error"]["code"], -32602, "{new}");
+    }
 }

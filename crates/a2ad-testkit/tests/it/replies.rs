@@ -23,6 +23,7 @@ crate::scenarios![
     stream_01_a_reply_that_is_there_at_once_is_the_whole_stream,
     stream_01_a_stream_that_has_shown_the_task_stays_a_task_stream,
     stream_01_a_resumed_task_stream_shows_no_bare_message,
+    a_cursor_from_before_the_message_counts_as_none,
     a_task_that_ended_in_a_reply_is_a_task_like_any_other,
     a_reply_survives_a_restart,
     a_canceled_task_is_no_reply,
@@ -260,6 +261,23 @@ async fn stream_01_a_resumed_task_stream_shows_no_bare_message(server: Harness) 
         assert_eq!(again[0].number, first[2].number);
     }
     assert_eq!(server.agent_begun(), 1);
+}
+
+/// What a repeated message brings begins with the message, wherever the cursor comes from.
+async fn a_cursor_from_before_the_message_counts_as_none(server: Harness) {
+    let asked = server.client.send(text("ask what?")).await.unwrap();
+    let request = unique(text_to(&asked, "echo this"));
+    let first = events(&server, request.clone(), None).await;
+    let [opening, rest @ ..] = &first[..] else {
+        panic!("{first:?}");
+    };
+    assert!(opening.number > 2, "the task was there before");
+    for after in [None, Some(0), Some(1), Some(opening.number - 1)] {
+        assert_eq!(events(&server, request.clone(), after).await, first);
+    }
+    let after = Some(opening.number);
+    assert_eq!(events(&server, request, after).await, rest);
+    assert_eq!(server.agent_begun(), 2);
 }
 
 async fn a_task_that_ended_in_a_reply_is_a_task_like_any_other(server: Harness) {
