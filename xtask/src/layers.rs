@@ -73,8 +73,14 @@ const LAYERS: &[Layer] = &[
         outermost: false,
     },
     Layer {
+        name: "a2ad-client",
+        ours: &["a2ad-proto"],
+        not: SQL,
+        outermost: false,
+    },
+    Layer {
         name: "a2ad-backends",
-        ours: &["a2ad-core", "a2ad-proto"],
+        ours: &["a2ad-client", "a2ad-core", "a2ad-proto"],
         not: SQL,
         outermost: false,
     },
@@ -82,6 +88,7 @@ const LAYERS: &[Layer] = &[
         name: "a2ad-server",
         ours: &[
             "a2ad-backends",
+            "a2ad-client",
             "a2ad-core",
             "a2ad-proto",
             "a2ad-store",
@@ -92,13 +99,19 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "a2ad",
-        ours: &["a2ad-server"],
+        ours: &["a2ad-client", "a2ad-server"],
         not: SQL,
         outermost: true,
     },
     Layer {
         name: "a2ad-testkit",
-        ours: &["a2ad-core", "a2ad-proto", "a2ad-server", "a2ad-store"],
+        ours: &[
+            "a2ad-client",
+            "a2ad-core",
+            "a2ad-proto",
+            "a2ad-server",
+            "a2ad-store",
+        ],
         not: &[],
         outermost: true,
     },
