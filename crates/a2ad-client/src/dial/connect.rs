@@ -22,18 +22,29 @@ tokio::task_local! {
 pub(super) struct ConnectTimedOut;
 
 #[derive(Clone, Debug)]
-pub(super) struct LimitConnect;
+pub(super) struct LimitConnect {
+    #[cfg(test)]
+    pub(super) seam: Option<std::sync::Arc<dyn super::tests::Seam>>,
+}
 
 impl<S> Layer<S> for LimitConnect {
     type Service = Limited<S>;
 
     fn layer(&self, inner: S) -> Limited<S> {
-        Limited(inner)
+        Limited {
+            inner,
+            #[cfg(test)]
+            seam: self.seam.clone(),
+        }
     }
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Limited<S>(S);
+pub(super) struct Limited<S> {
+    inner: S,
+    #[cfg(test)]
+    seam: Option<std::sync::Arc<dyn super::tests::Seam>>,
+}
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -48,12 +59,16 @@ where
     type Future = Pin<Box<dyn Future<Output = Result<S::Response, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.0.poll_ready(context)
+        self.inner.poll_ready(context)
     }
 
     fn call(&mut self, target: Target) -> Self::Future {
         let limit = CONNECT_LIMIT.try_with(|limit| *limit).ok();
-        let connecting = self.0.call(target);
+        #[cfg(test)]
+        if self.seam.as_ref().is_some_and(|seam| !seam.connecting()) {
+            return Box::pin(async { Err("no socket in this test".into()) });
+        }
+        let connecting = self.inner.call(target);
         Box::pin(async move {
             match limit {
                 Some(limit) => tokio::time::timeout(limit, connecting)

@@ -20,6 +20,8 @@ mod limits;
 mod request;
 mod resolve;
 mod rules;
+#[cfg(test)]
+mod tests;
 mod tls;
 
 use std::sync::Arc;
@@ -83,6 +85,8 @@ pub struct Builder {
     rules: Option<Rules>,
     resolver: Arc<dyn Resolver>,
     tls: Tls,
+    #[cfg(test)]
+    seam: Option<Arc<dyn tests::Seam>>,
 }
 
 impl Dialer {
@@ -210,6 +214,8 @@ impl Builder {
             rules: Some(rules),
             resolver: Arc::new(SystemResolver::default()),
             tls: Tls::default(),
+            #[cfg(test)]
+            seam: None,
         }
     }
 
@@ -259,11 +265,17 @@ impl Builder {
         let gate = Gate {
             resolver: Arc::clone(&self.resolver),
             judge: (pass == Pass::Judged).then(|| Arc::clone(judge)),
+            #[cfg(test)]
+            seam: self.seam.clone(),
+        };
+        let limit_connect = LimitConnect {
+            #[cfg(test)]
+            seam: self.seam.clone(),
         };
         let client = |alpn: &[&[u8]]| {
             let mut tls = tls.clone();
             tls.alpn_protocols = alpn.iter().map(|name| name.to_vec()).collect();
-            client(tls, gate.clone(), own_judge(pass, judge))
+            client(tls, gate.clone(), own_judge(pass, judge)).connector_layer(limit_connect.clone())
         };
         Ok(Clients {
             http: client(&[b"h2", b"http/1.1"])
@@ -295,7 +307,6 @@ fn client(tls: ClientConfig, gate: Gate, own_judge: reqwest::Proxy) -> reqwest::
         .dns_resolver(gate)
         .no_proxy()
         .proxy(own_judge)
-        .connector_layer(LimitConnect)
         // Also shares the time out among a name's addresses.
         .connect_timeout(Limits::CONNECT_MAX)
         .redirect(Policy::none())

@@ -62,6 +62,8 @@ pub(super) struct Gate {
     pub(super) resolver: Arc<dyn Resolver>,
     /// None: any address will do.
     pub(super) judge: Option<Arc<Judge>>,
+    #[cfg(test)]
+    pub(super) seam: Option<Arc<dyn super::tests::Seam>>,
 }
 
 /// How many of a name's addresses are tried.
@@ -89,6 +91,10 @@ impl Gate {
         }
         if let Some(judge) = &self.judge {
             judge.resolved(name, &found)?;
+        }
+        #[cfg(test)]
+        if let Some(seam) = &self.seam {
+            return Ok(seam.judged(name, found));
         }
         // The HTTP client puts in the port.
         let tried = found.into_iter().take(TRIED_MAX);
