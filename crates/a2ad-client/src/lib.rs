@@ -8,4 +8,10 @@
 //! This crate knows the protocol and HTTP; it knows no engine, no storage and no configuration, and it prints nothing.
 #![deny(missing_docs)]
 
+pub mod assemble;
 pub mod dial;
+mod error;
+mod refusal;
+pub mod sse;
+
+pub use error::{Error, Refusal};
