@@ -5,7 +5,9 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::CONTENT_LENGTH;
 use http::{HeaderMap, HeaderValue, Method, Request};
+use rustls::AlertDescription as Alert;
 use url::Url;
 
 use super::connect::ConnectTimedOut;
@@ -37,6 +39,13 @@ pub(super) fn outgoing(request: Request<Bytes>, url: Url) -> Result<reqwest::Req
     *request.headers_mut() = head.headers;
     if !body.is_empty() {
         *request.body_mut() = Some(body.into());
+    } else if matches!(
+        *request.method(),
+        Method::POST | Method::PUT | Method::PATCH
+    ) {
+        // Otherwise it would say nothing, and some servers wait for what comes.
+        let headers = request.headers_mut();
+        headers.insert(CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
     Ok(request)
 }
@@ -76,6 +85,15 @@ pub(super) fn failure(error: &reqwest::Error, host: String, connect: Duration) -
             let why = tls_reason(error);
             return DialError::Tls { host, why };
         }
+        // HTTP/2 keeps the text of an I/O error only.
+        if let Some((_, alert)) = cause.to_string().rsplit_once("received fatal alert: ")
+            && NOT_OURS_ALERTS
+                .iter()
+                .any(|known| format!("{known:?}") == alert)
+        {
+            let why = NOT_OURS;
+            return DialError::Tls { host, why };
+        }
         next = cause.source();
         if let Some(error) = cause.downcast_ref::<io::Error>() {
             system = Some(error.kind());
@@ -109,8 +127,22 @@ fn system_reason(kind: io::ErrorKind) -> &'static str {
     }
 }
 
+const NOT_OURS: &str = "it does not accept our certificate";
+
+/// How the other side says so.
+const NOT_OURS_ALERTS: &[Alert] = &[
+    Alert::AccessDenied,
+    Alert::BadCertificate,
+    Alert::CertificateExpired,
+    Alert::CertificateRequired,
+    Alert::CertificateRevoked,
+    Alert::CertificateUnknown,
+    Alert::UnknownCA,
+    Alert::UnsupportedCertificate,
+];
+
 fn tls_reason(error: &rustls::Error) -> &'static str {
-    use rustls::{AlertDescription as Alert, CertificateError as Bad, Error};
+    use rustls::{CertificateError as Bad, Error};
     match error {
         Error::InvalidCertificate(bad) => match bad {
             Bad::Expired | Bad::ExpiredContext { .. } => "its certificate has expired",
@@ -122,16 +154,7 @@ fn tls_reason(error: &rustls::Error) -> &'static str {
             Bad::UnknownIssuer => "its certificate is from an unknown issuer",
             _ => "its certificate is not valid",
         },
-        Error::AlertReceived(
-            Alert::CertificateRequired
-            | Alert::BadCertificate
-            | Alert::UnknownCA
-            | Alert::CertificateUnknown
-            | Alert::CertificateExpired
-            | Alert::CertificateRevoked
-            | Alert::UnsupportedCertificate
-            | Alert::AccessDenied,
-        ) => "it does not accept our certificate",
+        Error::AlertReceived(alert) if NOT_OURS_ALERTS.contains(alert) => NOT_OURS,
         Error::AlertReceived(_) => "it ended the handshake",
         Error::NoApplicationProtocol => "no common application protocol",
         Error::PeerIncompatible(_) => "no common TLS version or cipher",
