@@ -65,7 +65,7 @@ impl Refusal {
                 _ => Some(told),
             }
         });
-        let status = (code != 0).then_some(code).unwrap_or(http.into());
+        let status = if code == 0 { http.into() } else { code };
         Self::new(status, text(error, &["message"]), details, || {
             by_code.or_else(|| of_http_status(http))
         })

@@ -99,6 +99,13 @@ impl SseParser {
         self.retry_ms
     }
 
+    /// Whether all input so far was whole events and comments.
+    #[must_use]
+    pub fn is_between(&self) -> bool {
+        let in_line = !self.line.is_empty() && self.line[0] != b':';
+        !in_line && self.data.is_empty() && self.id.is_none() && self.name.is_none()
+    }
+
     fn extend_line(&mut self, piece: &[u8]) -> Result<(), EventTooLarge> {
         let is_comment = self.line.first().or(piece.first()) == Some(&b':');
         if is_comment {
