@@ -189,6 +189,26 @@ impl Client {
         reply.await?.read("the answer to a message")
     }
 
+    /// Sends a message once, exactly as it is: it gets no id, and is not sent again.
+    ///
+    /// # Errors
+    /// When the agent refuses, or no answer comes.
+    pub async fn send_once(
+        &self,
+        request: SendMessageRequest,
+        options: &CallOptions,
+    ) -> Result<SendMessageResponse, Error> {
+        let limits = self.limits(options.timeout.unwrap_or(self.timeouts().send));
+        let operation = Operation::SendMessage;
+        match self
+            .once(operation, &request, None, options, &limits)
+            .await?
+        {
+            Outcome::Reply(reply) => reply.read("the answer to a message"),
+            Outcome::Frames(_) => Err(Error::not_a2a("a stream", "")),
+        }
+    }
+
     /// Sends a message and follows what it comes to. Nothing happens before the first event is asked for.
     ///
     /// If the agent does not stream, the message is sent all the same, and the task is asked for now and then.
@@ -509,13 +529,7 @@ impl Client {
         tries: &mut u32,
     ) -> Result<Reply, Error> {
         let retries = &self.settings().retries;
-        let limits = Limits {
-            connect: self.timeouts().connect,
-            head: limit,
-            silence: limit,
-            total: Some(limit),
-            answer_bytes_max: self.settings().sizes.answer_bytes,
-        };
+        let limits = self.limits(limit);
         loop {
             *tries += 1;
             let error = match self.once(operation, request, None, options, &limits).await {
@@ -537,6 +551,16 @@ impl Client {
                 Ok(())
             })
             .await?;
+        }
+    }
+
+    fn limits(&self, limit: Duration) -> Limits {
+        Limits {
+            connect: self.timeouts().connect,
+            head: limit,
+            silence: limit,
+            total: Some(limit),
+            answer_bytes_max: self.settings().sizes.answer_bytes,
         }
     }
 
