@@ -323,20 +323,16 @@ async fn every_refused_form_is_refused_when_it_is_dialled() {
     let resolver = Answers::new(&[&["8.8.8.8"]]);
     let dialer = guarded(resolver.clone(), seam.clone());
     let mut dialled = 0;
-    for (_, urls) in REFUSED {
+    for (reason, urls) in REFUSED {
         for text in *urls {
-            // Some forms are no URI for the `http` crate; what `Url` makes of them then is what a caller could send.
-            let texts = [
-                Some((*text).to_owned()),
-                Url::parse(text).ok().map(String::from),
-            ];
-            for text in texts.into_iter().flatten() {
+            // Some forms are no URI for the `http` crate; what `Url` makes of them then is what a caller could send,
+            // unless that has repaired them into something good.
+            let parsed = Url::parse(text).ok().map(String::from);
+            let parsed = parsed.filter(|_| *reason != Reason::Unreadable);
+            for text in [Some((*text).to_owned()), parsed].into_iter().flatten() {
                 let Ok(request) = Request::get(text.as_str()).body(Bytes::new()) else {
                     continue;
                 };
-                if Url::parse(&text).is_ok_and(|url| dialer.judge(&url).is_ok()) {
-                    continue;
-                }
                 for answer in [
                     dialer.send(request.clone(), &Limits::default()).await,
                     dialer.send_h2(request, &Limits::default()).await,
@@ -350,7 +346,7 @@ async fn every_refused_form_is_refused_when_it_is_dialled() {
             }
         }
     }
-    assert!(dialled >= 120, "{dialled}");
+    assert!(dialled >= 400, "{dialled}");
     assert_eq!(seam.asked.load(Ordering::SeqCst), 0);
     assert_eq!(resolver.asked(), 0);
 }

@@ -218,6 +218,39 @@ async fn http_2_needs_no_upgrade_and_has_trailers() {
 }
 
 #[tokio::test]
+async fn pieces_without_a_byte_are_silence() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let (stream, _) = listener.accept().await.unwrap();
+        let service = service_fn(|_: http::Request<Incoming>| async {
+            let empty = futures_util::stream::unfold((), |()| async {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                Some((Ok::<_, Infallible>(Frame::data(Bytes::new())), ()))
+            });
+            Ok::<_, Infallible>(Response::new(StreamBody::new(Box::pin(empty))))
+        });
+        let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
+        drop(server.serve_connection(TokioIo::new(stream), service).await);
+    });
+    let limits = Limits::stream(Duration::from_millis(200));
+    let mut answer = open().send_h2(grpc(address), &limits).await.unwrap();
+    let chunk = tokio::time::timeout(Duration::from_secs(5), answer.body_mut().chunk());
+    let chunk = chunk.await.unwrap();
+    assert!(
+        matches!(
+            chunk,
+            Err(DialError::TimedOut {
+                wait: Wait::Silence,
+                ..
+            })
+        ),
+        "{chunk:?}"
+    );
+}
+
+#[tokio::test]
 async fn http_2_is_bounded_too() {
     let frames = vec![Frame::data(Bytes::from(vec![0; 70_000]))];
     let (address, _tasks) = h2_host(frames).await;
