@@ -1,6 +1,7 @@
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -57,10 +58,10 @@ impl Tls {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
             .map_err(|_| BuildError::Identity("no common TLS version"))?;
-        let builder = match Verifier::new_with_extra_roots(self.roots.iter().cloned(), provider) {
+        let builder = match self.verifier(provider) {
             Ok(verifier) => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(verifier)),
+                .with_custom_certificate_verifier(verifier),
             Err(_) => builder.with_root_certificates(self.roots_alone()?),
         };
         match &self.identity {
@@ -68,6 +69,22 @@ impl Tls {
             Some(identity) => builder
                 .with_client_auth_cert(identity.chain.clone(), identity.key.clone_key())
                 .map_err(|_| BuildError::Identity("they do not belong together")),
+        }
+    }
+
+    /// Whom the system trusts is read once for all dialers without roots of their own.
+    fn verifier(&self, provider: Arc<CryptoProvider>) -> Result<Arc<Verifier>, rustls::Error> {
+        static SYSTEM: OnceLock<Arc<Verifier>> = OnceLock::new();
+        if !self.roots.is_empty() {
+            let roots = self.roots.iter().cloned();
+            return Verifier::new_with_extra_roots(roots, provider).map(Arc::new);
+        }
+        match SYSTEM.get() {
+            Some(verifier) => Ok(Arc::clone(verifier)),
+            None => {
+                let verifier = Arc::new(Verifier::new(provider)?);
+                Ok(Arc::clone(SYSTEM.get_or_init(|| verifier)))
+            }
         }
     }
 
