@@ -1,6 +1,7 @@
 //! What the guard lets through, without a packet to anyone: these tests sit between the guard and the socket.
 
 mod addresses;
+mod body;
 mod corpus;
 mod rebinding;
 mod rules;

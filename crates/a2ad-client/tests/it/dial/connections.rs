@@ -219,20 +219,21 @@ async fn http_2_needs_no_upgrade_and_has_trailers() {
 
 #[tokio::test]
 async fn pieces_without_a_byte_are_silence() {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let mut tasks = JoinSet::new();
-    tasks.spawn(async move {
-        let (stream, _) = listener.accept().await.unwrap();
-        let service = service_fn(|_: http::Request<Incoming>| async {
-            let empty = futures_util::stream::unfold((), |()| async {
-                tokio::time::sleep(Duration::from_millis(10)).await;
-                Some((Ok::<_, Infallible>(Frame::data(Bytes::new())), ()))
-            });
-            Ok::<_, Infallible>(Response::new(StreamBody::new(Box::pin(empty))))
-        });
-        let server = hyper::server::conn::http2::Builder::new(TokioExecutor::new());
-        drop(server.serve_connection(TokioIo::new(stream), service).await);
+    std::thread::spawn(move || {
+        // No server library sends such a thing.
+        let (mut stream, _) = listener.accept().unwrap();
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let status_200 = [0, 0, 1, 1, 4, 0, 0, 0, 1, 0x88];
+        let no_data = [0, 0, 0, 0, 0, 0, 0, 0, 1];
+        // The stream has to be asked for before it is answered.
+        stream.read_exact(&mut [0; 128]).unwrap();
+        stream.write_all(&settings).unwrap();
+        stream.write_all(&status_200).unwrap();
+        while stream.write_all(&no_data).is_ok() {
+            std::thread::sleep(Duration::from_millis(10));
+        }
     });
     let limits = Limits::stream(Duration::from_millis(200));
     let mut answer = open().send_h2(grpc(address), &limits).await.unwrap();
