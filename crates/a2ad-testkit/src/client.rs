@@ -1,16 +1,19 @@
-//! A client for scenarios: the same operations whatever the binding underneath.
+//! A client for scenarios: the same operations whatever the binding underneath. It is `a2ad_client`, with nothing
+//! retried and nothing resumed: a scenario sees what the server does.
 
 use std::net::SocketAddr;
 
+use a2ad_client::dial::Dialer;
+use a2ad_client::{Binding, Builder, CallOptions, Error, Frames, REPLAY};
 use a2ad_proto::{
-    CancelTaskRequest, GetTaskRequest, ListTasksRequest, ListTasksResponse, Message, Part, Role,
-    SendMessageRequest, SendMessageResponse, StreamResponse, Task,
+    AgentCapabilities, AgentCard, AgentExtension, AgentInterface, ErrorKind, GetTaskRequest,
+    ListTasksRequest, ListTasksResponse, Message, Part, Role, SendMessageRequest,
+    SendMessageResponse, StreamResponse, Task,
 };
 use futures_util::future::BoxFuture;
 use hyper::Method;
-use serde_json::{Value, json};
 
-use crate::http::{self, Broken, SseReader};
+use crate::http::{self, Broken, encode};
 
 /// Why an operation failed.
 #[derive(Debug)]
@@ -39,9 +42,17 @@ impl Failure {
     }
 }
 
-impl From<Broken> for Failure {
-    fn from(broken: Broken) -> Self {
-        Self::Broken(broken)
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Refused(refusal) => Self::Refused {
+                reason: refusal.reason.clone(),
+                code: refusal.code,
+                message: refusal.message.clone(),
+            },
+            Error::NotA2a { .. } => panic!("{error}"),
+            other => Self::Broken(Broken(other.to_string())),
+        }
     }
 }
 
@@ -151,138 +162,134 @@ pub fn text_in(context_id: &str, said: &str) -> SendMessageRequest {
     request
 }
 
-/// JSON-RPC 2.0 over HTTP.
+/// The real client, at one binding.
 #[derive(Clone, Debug)]
-pub struct JsonRpc {
-    /// Where the server listens.
-    pub to: SocketAddr,
-    /// Further headers for every call.
-    pub headers: Vec<(String, String)>,
+pub struct Driven {
+    /// The client itself, for what only it can do.
+    pub client: a2ad_client::Client,
+    binding: Binding,
+    to: SocketAddr,
 }
 
-impl JsonRpc {
-    /// A client of the server at `to`.
-    #[must_use]
-    pub fn new(to: SocketAddr) -> Self {
+impl Driven {
+    /// A client of the server at `to`, by the way of its card.
+    ///
+    /// # Panics
+    /// When there is no card, or the card does not list the binding.
+    pub async fn connect(to: SocketAddr, binding: Binding) -> Self {
+        let dialer = Dialer::unguarded().expect("a dialer");
+        let client = plain(to, binding, dialer).connect().await;
         Self {
+            client: client.expect("the server has a card"),
+            binding,
             to,
-            headers: Vec::new(),
         }
     }
 
-    /// The body of a call.
+    /// A client of the server at `to`, without asking it for anything.
     #[must_use]
-    pub fn body(method: &str, params: &impl serde::Serialize) -> String {
-        json!({"jsonrpc": "2.0", "id": "r1", "method": method, "params": params}).to_string()
-    }
-
-    /// The result of a call, or the error it got.
-    ///
-    /// # Errors
-    /// When the server refuses or does not answer.
-    pub async fn call(
-        &self,
-        method: &str,
-        params: &impl serde::Serialize,
-    ) -> Result<Value, Failure> {
-        let headers = self.headers_with(&[]);
-        let answer = http::call(
-            self.to,
-            Method::POST,
-            "/",
-            &borrow(&headers),
-            Self::body(method, params),
-        )
-        .await?;
-        unwrap_answer(answer.json())
-    }
-
-    async fn open(
-        &self,
-        method: &str,
-        params: &impl serde::Serialize,
-        after: Option<u64>,
-    ) -> Result<Box<dyn Events>, Failure> {
-        let mut more = vec![("accept".to_owned(), "text/event-stream".to_owned())];
-        more.extend(after.map(|number| ("last-event-id".to_owned(), number.to_string())));
-        let headers = self.headers_with(&more);
-        let body = Self::body(method, params);
-        let open = http::open(self.to, Method::POST, "/", &borrow(&headers), body).await?;
-        let kind = open.response.headers().get("content-type").cloned();
-        assert_eq!(
-            kind.as_ref().map(|kind| kind.as_bytes()),
-            Some(&b"text/event-stream"[..])
-        );
-        let mut events = JsonRpcEvents {
-            sse: SseReader::new(open),
-            first: None,
+    pub fn at(to: SocketAddr, binding: Binding, dialer: Dialer) -> Self {
+        let interface = AgentInterface {
+            url: format!("http://{to}/"),
+            protocol_binding: binding.name().to_owned(),
+            protocol_version: "1.0".to_owned(),
+            tenant: String::new(),
         };
-        // An error that came instead of a stream shows in the first event.
-        events.first = Some(events.read().await?);
-        Ok(Box::new(events))
+        let replay = AgentExtension {
+            uri: REPLAY.to_owned(),
+            ..AgentExtension::default()
+        };
+        let card = AgentCard {
+            supported_interfaces: vec![interface],
+            capabilities: AgentCapabilities {
+                streaming: Some(true),
+                extensions: vec![replay],
+                ..AgentCapabilities::default()
+            },
+            ..AgentCard::default()
+        };
+        let client = plain(to, binding, dialer).with_card(card);
+        Self {
+            client: client.expect("the card lists the binding"),
+            binding,
+            to,
+        }
     }
 
-    fn headers_with(&self, more: &[(String, String)]) -> Vec<(String, String)> {
-        let mut headers = vec![
-            ("content-type".to_owned(), "application/json".to_owned()),
-            ("a2a-version".to_owned(), "1.0".to_owned()),
-        ];
-        headers.extend(self.headers.iter().cloned());
-        headers.extend(more.iter().cloned());
-        headers
+    /// A task, or the answer to a call with an id that the client does not put into a URL: it is empty, or too long.
+    /// The server has to answer it all the same.
+    async fn or_by_hand(
+        &self,
+        task: Result<Task, Error>,
+        verb: Method,
+        path: String,
+    ) -> Result<Task, Failure> {
+        match task {
+            Err(Error::Invalid { .. } | Error::Forbidden(_))
+                if self.binding == Binding::HttpJson =>
+            {
+                let headers = [("a2a-version", "1.0")];
+                let answer = http::call(self.to, verb, &path, &headers, "").await;
+                let answer = answer.map_err(Failure::Broken)?.json();
+                let reason = answer["error"]["details"][0]["reason"].as_str();
+                Err(Failure::Refused {
+                    reason: reason.expect("a refusal").to_owned(),
+                    code: answer["error"]["code"].as_i64().unwrap_or_default(),
+                    message: String::new(),
+                })
+            }
+            task => Ok(task?),
+        }
     }
 }
 
-pub(crate) fn borrow(headers: &[(String, String)]) -> Vec<(&str, &str)> {
-    headers
-        .iter()
-        .map(|(name, value)| (name.as_str(), value.as_str()))
-        .collect()
+fn plain(to: SocketAddr, binding: Binding, dialer: Dialer) -> Builder {
+    a2ad_client::Client::builder(&format!("http://{to}"))
+        .dialer(dialer)
+        .binding(binding)
+        .retries(|retries| retries.calls = 0)
 }
 
-fn unwrap_answer(mut answer: Value) -> Result<Value, Failure> {
-    if let Some(error) = answer.get("error") {
-        return Err(Failure::Refused {
-            reason: error["data"][0]["reason"]
-                .as_str()
-                .unwrap_or_default()
-                .to_owned(),
-            code: error["code"].as_i64().unwrap_or_default(),
-            message: error["message"].as_str().unwrap_or_default().to_owned(),
-        });
-    }
-    assert_eq!(answer["jsonrpc"], "2.0");
-    assert_eq!(answer["id"], "r1");
-    Ok(answer["result"].take())
-}
-
-pub(crate) fn typed<T: serde::de::DeserializeOwned>(value: &Value) -> T {
-    let text = value.to_string();
-    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
-}
-
-struct JsonRpcEvents {
-    sse: SseReader,
+struct DrivenEvents {
+    frames: Frames,
+    binding: Binding,
     first: Option<Option<Event>>,
 }
 
-impl JsonRpcEvents {
-    async fn read(&mut self) -> Result<Option<Event>, Failure> {
-        let Some(event) = self.sse.next().await? else {
-            return Ok(None);
+impl DrivenEvents {
+    async fn open(frames: Frames, binding: Binding) -> Result<Box<dyn Events>, Failure> {
+        let mut events = Self {
+            frames,
+            binding,
+            first: None,
         };
-        assert_eq!(event.name, None, "RPC-08");
-        let value: Value = serde_json::from_str(&event.data).expect("data is JSON");
-        let result = unwrap_answer(value)?;
-        let number = event.id.expect("every frame has an id");
-        Ok(Some(Event {
-            number: number.parse().expect("ids are numbers"),
-            response: typed(&result),
-        }))
+        // Over JSON-RPC, an error that came instead of a stream shows in the first event.
+        if binding == Binding::JsonRpc {
+            events.first = Some(events.read().await?);
+        }
+        Ok(Box::new(events))
+    }
+
+    async fn read(&mut self) -> Result<Option<Event>, Failure> {
+        match self.frames.next().await {
+            Ok(Some(event)) => Ok(Some(Event {
+                number: event.number.expect("every frame has a number"),
+                response: event.response,
+            })),
+            Ok(None) => Ok(None),
+            // A server that stops says so; on the other bindings the stream just ends.
+            Err(error)
+                if self.binding == Binding::Grpc
+                    && error.kind() == Some(ErrorKind::Unavailable) =>
+            {
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 }
 
-impl Events for JsonRpcEvents {
+impl Events for DrivenEvents {
     fn next(&mut self) -> BoxFuture<'_, Result<Option<Event>, Failure>> {
         Box::pin(async move {
             match self.first.take() {
@@ -293,12 +300,15 @@ impl Events for JsonRpcEvents {
     }
 }
 
-impl Client for JsonRpc {
+impl Client for Driven {
     fn send_any(
         &self,
         request: SendMessageRequest,
     ) -> BoxFuture<'_, Result<SendMessageResponse, Failure>> {
-        Box::pin(async move { Ok(typed(&self.call("SendMessage", &request).await?)) })
+        Box::pin(async move {
+            let options = CallOptions::default();
+            Ok(self.client.send_once(request, &options).await?)
+        })
     }
 
     fn stream(
@@ -306,23 +316,32 @@ impl Client for JsonRpc {
         request: SendMessageRequest,
         after: Option<u64>,
     ) -> BoxFuture<'_, Result<Box<dyn Events>, Failure>> {
-        Box::pin(async move { self.open("SendStreamingMessage", &request, after).await })
+        Box::pin(async move {
+            let options = CallOptions::default();
+            let frames = self.client.stream_once(request, after, &options).await?;
+            DrivenEvents::open(frames, self.binding).await
+        })
     }
 
     fn get(&self, request: GetTaskRequest) -> BoxFuture<'_, Result<Task, Failure>> {
-        Box::pin(async move { Ok(typed(&self.call("GetTask", &request).await?)) })
+        Box::pin(async move {
+            let path = format!("/tasks/{}", encode(&request.id));
+            let task = self.client.get_with(request).await;
+            self.or_by_hand(task, Method::GET, path).await
+        })
     }
 
     fn list(&self, request: ListTasksRequest) -> BoxFuture<'_, Result<ListTasksResponse, Failure>> {
-        Box::pin(async move { Ok(typed(&self.call("ListTasks", &request).await?)) })
+        Box::pin(async move { Ok(self.client.list(request).await?) })
     }
 
     fn cancel(&self, id: &str) -> BoxFuture<'_, Result<Task, Failure>> {
-        let request = CancelTaskRequest {
-            id: id.to_owned(),
-            ..CancelTaskRequest::default()
-        };
-        Box::pin(async move { Ok(typed(&self.call("CancelTask", &request).await?)) })
+        let id = id.to_owned();
+        Box::pin(async move {
+            let path = format!("/tasks/{}:cancel", encode(&id));
+            let task = self.client.cancel(&id).await;
+            self.or_by_hand(task, Method::POST, path).await
+        })
     }
 
     fn subscribe(
@@ -330,7 +349,11 @@ impl Client for JsonRpc {
         id: &str,
         after: Option<u64>,
     ) -> BoxFuture<'_, Result<Box<dyn Events>, Failure>> {
-        let params = json!({"id": id});
-        Box::pin(async move { self.open("SubscribeToTask", &params, after).await })
+        let id = id.to_owned();
+        Box::pin(async move {
+            let options = CallOptions::default();
+            let frames = self.client.subscribe_once(&id, after, &options).await?;
+            DrivenEvents::open(frames, self.binding).await
+        })
     }
 }

@@ -12,20 +12,9 @@ use a2ad_server::{Handle, Server};
 use tempfile::TempDir;
 
 use crate::agents::{Obedient, obedient};
-use crate::client::{Client, JsonRpc};
-use crate::grpc::Grpc;
-use crate::http_json::HttpJson;
+use crate::client::{Client, Driven};
 
-/// How the scenario's client speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Binding {
-    /// JSON-RPC over HTTP.
-    JsonRpc,
-    /// HTTP+JSON.
-    HttpJson,
-    /// gRPC.
-    Grpc,
-}
+pub use a2ad_client::Binding;
 
 /// Where the scenario's server keeps its tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +51,7 @@ impl Harness {
         let agent = obedient();
         let handle = serve(&folder, &agent).await;
         Self {
-            client: connect(binding, handle.addr()),
+            client: Box::new(Driven::connect(handle.addr(), binding).await),
             agent,
             binding,
             handle,
@@ -98,7 +87,7 @@ impl Harness {
         self.handle.wait().await.expect("the server stops");
         tamper(&self.folder.path().join("data").join("a2ad.db"));
         self.handle = serve(&self.folder, &self.agent).await;
-        self.client = connect(self.binding, self.handle.addr());
+        self.client = Box::new(Driven::connect(self.handle.addr(), self.binding).await);
     }
 
     /// Begins to end the server in good order.
@@ -171,12 +160,4 @@ async fn serve(folder: &TempDir, agent: &Arc<Obedient>) -> Handle {
         .run()
         .await
         .expect("the server starts")
-}
-
-fn connect(binding: Binding, to: SocketAddr) -> Box<dyn Client> {
-    match binding {
-        Binding::JsonRpc => Box::new(JsonRpc::new(to)),
-        Binding::HttpJson => Box::new(HttpJson::new(to)),
-        Binding::Grpc => Box::new(Grpc::new(to)),
-    }
 }

@@ -1,5 +1,6 @@
 //! HTTP/1.1 by hand: one connection per call, nothing retried, nothing hidden.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 
 use bytes::{Bytes, BytesMut};
@@ -112,6 +113,20 @@ pub async fn call(
     body: impl Into<Bytes>,
 ) -> Result<Answer, Broken> {
     open(to, method, path, headers, body).await?.whole().await
+}
+
+/// Text as one segment of a path or one value in a query.
+#[must_use]
+pub fn encode(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            encoded.push(char::from(byte));
+        } else {
+            let _infallible = write!(encoded, "%{byte:02X}");
+        }
+    }
+    encoded
 }
 
 /// One server-sent event.

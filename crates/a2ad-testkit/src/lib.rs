@@ -12,5 +12,4 @@ pub mod golden;
 pub mod grpc;
 pub mod harness;
 pub mod http;
-pub mod http_json;
 pub mod kill;

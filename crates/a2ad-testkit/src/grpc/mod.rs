@@ -7,13 +7,8 @@ pub use status::Status;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use a2ad_proto::pb::Message;
-use a2ad_proto::{
-    CancelTaskRequest, GetTaskRequest, ListTasksRequest, ListTasksResponse, Metadata,
-    SendMessageRequest, SendMessageResponse, StreamResponse, SubscribeToTaskRequest, Task,
-};
+use a2ad_proto::{Metadata, StreamResponse};
 use bytes::{Buf as _, Bytes, BytesMut};
-use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper::{HeaderMap, Request, Response, StatusCode};
@@ -22,7 +17,6 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::client::{Client, Event, Events, Failure, borrow};
 use crate::http::Broken;
 
 /// The extension by which frames carry their numbers.
@@ -195,7 +189,8 @@ impl Grpc {
         message: &[u8],
     ) -> Result<Open, Broken> {
         let mut headers = vec![("content-type", "application/grpc")];
-        headers.extend(borrow(&self.metadata));
+        let own = self.metadata.iter();
+        headers.extend(own.map(|(name, value)| (name.as_str(), value.as_str())));
         headers.extend(metadata);
         open(self.to, &path(method), &headers, framed(message)).await
     }
@@ -212,71 +207,6 @@ impl Grpc {
     ) -> Result<Answer, Broken> {
         self.open(method, metadata, message).await?.whole().await
     }
-
-    async fn one<T: Message>(&self, method: &str, request: &impl Message) -> Result<T, Failure> {
-        let metadata = [("a2a-version", "1.0")];
-        let answer = self
-            .call(method, &metadata, &request.encode_to_vec())
-            .await?;
-        let status = answer.status();
-        if status.code != 0 {
-            assert!(answer.messages.is_empty(), "an error or an answer");
-            assert!(answer.trailers.is_none(), "an error is all there is");
-            return Err(status.failure());
-        }
-        let [message] = &answer.messages[..] else {
-            panic!("{} answers to {method}", answer.messages.len());
-        };
-        Ok(T::decode(message).expect("an answer is of its type"))
-    }
-
-    async fn many(
-        &self,
-        method: &str,
-        request: &impl Message,
-        after: Option<u64>,
-    ) -> Result<Box<dyn Events>, Failure> {
-        let after = after.map(|number| number.to_string());
-        let mut metadata = vec![("a2a-version", "1.0"), ("a2a-extensions", REPLAY)];
-        metadata.extend(
-            after
-                .iter()
-                .map(|number| ("last-event-id", number.as_str())),
-        );
-        let open = self
-            .open(method, &metadata, &request.encode_to_vec())
-            .await?;
-        // An error that came instead of a stream is in the head (STREAM-11).
-        if let Some(status) = Status::read(open.response.headers()) {
-            return Err(status.failure());
-        }
-        assert_eq!(open.response.headers()["a2a-extensions"], REPLAY, "EXT-05");
-        Ok(Box::new(GrpcEvents(open)))
-    }
-}
-
-struct GrpcEvents(Open);
-
-impl GrpcEvents {
-    async fn read(&mut self) -> Result<Option<Event>, Failure> {
-        let Some(message) = self.0.next().await? else {
-            let status = self.0.status().expect("every call ends with a status");
-            // A server that stops says so; on the other bindings the stream just ends.
-            return match status.code {
-                0 | UNAVAILABLE => Ok(None),
-                _ => Err(status.failure()),
-            };
-        };
-        let mut response = StreamResponse::decode(&message).expect("a frame is of its type");
-        let number = take_number(&mut response).expect("every frame has a number");
-        Ok(Some(Event { number, response }))
-    }
-}
-
-impl Events for GrpcEvents {
-    fn next(&mut self) -> BoxFuture<'_, Result<Option<Event>, Failure>> {
-        Box::pin(self.read())
-    }
 }
 
 /// Takes what the replay extension added out of a frame.
@@ -291,49 +221,4 @@ pub fn take_number(response: &mut StreamResponse) -> Option<u64> {
     let number = map.remove(REPLAY)?["seq"].as_u64();
     *metadata = (!map.is_empty()).then(|| Metadata::from_map(&map));
     number
-}
-
-impl Client for Grpc {
-    fn send_any(
-        &self,
-        request: SendMessageRequest,
-    ) -> BoxFuture<'_, Result<SendMessageResponse, Failure>> {
-        Box::pin(async move { self.one("SendMessage", &request).await })
-    }
-
-    fn stream(
-        &self,
-        request: SendMessageRequest,
-        after: Option<u64>,
-    ) -> BoxFuture<'_, Result<Box<dyn Events>, Failure>> {
-        Box::pin(async move { self.many("SendStreamingMessage", &request, after).await })
-    }
-
-    fn get(&self, request: GetTaskRequest) -> BoxFuture<'_, Result<Task, Failure>> {
-        Box::pin(async move { self.one("GetTask", &request).await })
-    }
-
-    fn list(&self, request: ListTasksRequest) -> BoxFuture<'_, Result<ListTasksResponse, Failure>> {
-        Box::pin(async move { self.one("ListTasks", &request).await })
-    }
-
-    fn cancel(&self, id: &str) -> BoxFuture<'_, Result<Task, Failure>> {
-        let request = CancelTaskRequest {
-            id: id.to_owned(),
-            ..CancelTaskRequest::default()
-        };
-        Box::pin(async move { self.one("CancelTask", &request).await })
-    }
-
-    fn subscribe(
-        &self,
-        id: &str,
-        after: Option<u64>,
-    ) -> BoxFuture<'_, Result<Box<dyn Events>, Failure>> {
-        let request = SubscribeToTaskRequest {
-            id: id.to_owned(),
-            ..SubscribeToTaskRequest::default()
-        };
-        Box::pin(async move { self.many("SubscribeToTask", &request, after).await })
-    }
 }

@@ -7,8 +7,6 @@ use hyper::HeaderMap;
 use prost::Message as _;
 use serde_json::{Value, json};
 
-use crate::client::Failure;
-
 /// How a call ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Status {
@@ -33,16 +31,6 @@ impl Status {
             message: text("grpc-message").map(unescape).unwrap_or_default(),
             details: text("grpc-status-details-bin").map(details),
         })
-    }
-
-    pub(super) fn failure(&self) -> Failure {
-        let details = self.details.as_ref().unwrap_or(&Value::Null);
-        let reason = details["details"][0]["reason"].as_str();
-        Failure::Refused {
-            reason: reason.unwrap_or_default().to_owned(),
-            code: self.code.into(),
-            message: self.message.clone(),
-        }
     }
 }
 

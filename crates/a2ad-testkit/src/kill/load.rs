@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use a2ad_client::Binding;
+use a2ad_client::dial::Dialer;
 use a2ad_proto::{
     GetTaskRequest, ListTasksRequest, SendMessageConfiguration, SendMessageRequest, Task, TaskState,
 };
@@ -19,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::history::{Frame, History, Opened, Part, Stream};
 use super::plan::Dice;
-use crate::client::{self, Client as _, Failure, JsonRpc};
+use crate::client::{self, Client as _, Driven, Failure};
 use crate::http::{self, Broken, SseReader};
 
 /// How long an answer or a frame may take while the server lives. A turn that was cut several
@@ -50,6 +52,8 @@ pub struct Shared {
     pub history: Mutex<History>,
     /// Begin nothing new.
     pub enough: CancellationToken,
+    /// How calls go out.
+    pub dialer: Dialer,
 }
 
 impl Shared {
@@ -73,12 +77,13 @@ impl Shared {
     async fn answered<T>(
         &self,
         what: &str,
-        call: impl Fn(JsonRpc) -> BoxFuture<'static, Result<T, Failure>>,
+        call: impl Fn(Driven) -> BoxFuture<'static, Result<T, Failure>>,
     ) -> Result<T, String> {
         let mut cut = false;
         for _ in 0..TRIES_MAX {
             let up = self.up().await;
-            match timeout(ANSWER_MAX, call(JsonRpc::new(up.to))).await {
+            let client = Driven::at(up.to, Binding::JsonRpc, self.dialer.clone());
+            match timeout(ANSWER_MAX, call(client)).await {
                 Ok(Ok(value)) => {
                     if cut {
                         self.resumed(up);
@@ -738,7 +743,8 @@ async fn open_stream(
     if let Some(after) = &after {
         headers.push(("last-event-id", after));
     }
-    let body = JsonRpc::body(method, params);
+    let body = json!({"jsonrpc": "2.0", "id": "r1", "method": method, "params": params});
+    let body = body.to_string();
     let open = http::open(to, Method::POST, "/", &headers, body).await?;
     Ok(SseReader::new(open))
 }

@@ -27,6 +27,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use a2ad_client::dial::Dialer;
 use futures_util::StreamExt as _;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -104,6 +105,7 @@ impl<'a> Run<'a> {
             server: watched,
             history: Mutex::new(history.expect("the history can be written")),
             enough: CancellationToken::new(),
+            dialer: Dialer::unguarded().expect("a dialer"),
         });
         Self {
             plan,

@@ -112,7 +112,7 @@ async fn the_same_condition_is_the_same_error() {
     }
     for id in ["nope", &done, &long, "%41", "a b/c:cancel", "\u{e4}\u{7f}"] {
         let params = serde_json::json!({ "id": id }).to_string();
-        let path = format!("/tasks/{}", a2ad_testkit::http_json::encode(id));
+        let path = format!("/tasks/{}", a2ad_testkit::http::encode(id));
         let none = String::new;
         let (cancel, subscribe) = (format!("{path}:cancel"), format!("{path}:subscribe"));
         if id != done {

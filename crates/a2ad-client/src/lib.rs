@@ -1,0 +1,40 @@
+//! Whom we call: the guarded dialer, and the A2A client on top of it.
+//!
+//! A [`dial::Dialer`] is the one way out to the network for the whole product: no other crate of ours builds an HTTP
+//! client (`cargo xtask layers` checks it). One made by [`dial::Dialer::guarded`] judges every URL and every address
+//! behind it, and is meant for URLs that come from others: webhooks, cards, files, keys. One made by
+//! [`dial::Dialer::unguarded`] is for what the user typed.
+//!
+//! This crate knows the protocol and HTTP; it knows no engine, no storage and no configuration, and it prints nothing.
+#![deny(missing_docs)]
+
+pub mod assemble;
+mod builder;
+mod card;
+mod client;
+mod credentials;
+pub mod dial;
+mod error;
+mod interface;
+mod refusal;
+mod settings;
+pub mod sse;
+mod stream;
+mod transport;
+
+pub use builder::Builder;
+pub use card::{Cards, FoundCard};
+pub use client::{Client, Tasks, text};
+pub use credentials::Credentials;
+pub use error::{Error, Refusal};
+pub use interface::{Binding, Interface};
+pub use settings::{Retries, Sizes, Timeouts};
+pub use stream::{Event, EventStream};
+pub use transport::{CallOptions, Frames};
+
+/// The version of the protocol that we speak.
+pub const VERSION: &str = "1.0";
+
+/// The extension of agents that number the events of their streams, resume them from any number, and recognise
+/// messages that come again.
+pub const REPLAY: &str = "urn:a2ad:replay:v1";
