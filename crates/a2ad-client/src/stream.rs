@@ -449,7 +449,7 @@ impl EventStream {
         self.catch_up().await
     }
 
-    /// Asks for the task and delivers what is new.
+    /// Asks for the task and delivers what is new. If it cannot be had now, what follows is another attempt.
     async fn catch_up(&mut self) -> Result<(), Error> {
         let Some(id) = self.task_id.clone() else {
             return Err(Error::invalid("a task without an id"));
@@ -458,9 +458,14 @@ impl EventStream {
             id,
             ..GetTaskRequest::default()
         };
-        // Calls are tried again by themselves; when they fail, they have failed.
-        let task = self.client.get_with(request).await?;
-        self.absorb(task, None)
+        match self.client.get_with(request).await {
+            Ok(task) => self.absorb(task, None),
+            Err(error) if heals(&error) => {
+                self.cut(false, Some(error));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes in a frame.
