@@ -85,7 +85,7 @@ async fn err_04_an_error_is_found_whatever_the_status_and_type() {
 }
 
 #[tokio::test]
-async fn rpc_06_rest_07_nothing_is_an_answer_where_nothing_is_to_be_said() {
+async fn nothing_is_an_answer_where_nothing_is_to_be_said() {
     let rpc_answers = [
         "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}",
         "{\"result\":null}",
@@ -121,7 +121,7 @@ async fn rpc_06_rest_07_nothing_is_an_answer_where_nothing_is_to_be_said() {
 }
 
 #[tokio::test]
-async fn amb_02_who_does_not_take_a_post_is_asked_with_get() {
+async fn who_does_not_take_a_post_is_asked_with_get() {
     let liar = Liar::with_card(&["HTTP+JSON"], unchanged, |asked| {
         if asked.line.starts_with("POST") {
             return Lie::Say(answer("405 Method Not Allowed", "", ""));

@@ -225,7 +225,7 @@ async fn stream_10_without_numbers_a_snapshot_fills_the_gap() {
     assert!(liar.calls()[1].header("last-event-id").is_none());
 }
 
-/// STREAM-02, AMB-09: a subscription that does not say where it begins. The task does.
+/// A subscription that does not say where it begins. The task does.
 #[tokio::test]
 async fn stream_10_without_a_snapshot_the_task_is_asked() {
     let looks = std::sync::atomic::AtomicUsize::new(0);
@@ -279,9 +279,9 @@ async fn stream_10_without_a_snapshot_the_task_is_asked() {
     assert_eq!(events.assembly().state(), Some(TaskState::Completed));
 }
 
-/// AMB-05: an ended task cannot be followed, and servers say so in many ways.
+/// An ended task cannot be followed, and servers say so in many ways.
 #[tokio::test]
-async fn amb_05_a_task_that_ended_meanwhile_is_read() {
+async fn a_task_that_ended_meanwhile_is_read() {
     for code in ["-32004", "-32602", "-32001"] {
         let liar = Liar::with_card(&["JSONRPC"], unchanged, move |asked| {
             let method = asked.json()["method"]
