@@ -59,7 +59,7 @@ pub struct EventStream {
     cursor: Option<u64>,
     /// The message may have arrived.
     sent: bool,
-    /// How often in a row there was nothing new.
+    /// How many streams were opened for the next event, the one before which it was expected included.
     attempts: u32,
     last_error: Option<Error>,
     opened: Instant,
@@ -223,10 +223,11 @@ impl EventStream {
     async fn step(&mut self) -> Result<(), Error> {
         match &mut self.source {
             Source::Over => Ok(()),
-            Source::Closed => self.open().await,
+            // What happens seldom is not part of every future.
+            Source::Closed => Box::pin(self.open()).await,
             Source::Polling(unchanged) => {
                 let unchanged = *unchanged;
-                self.poll(unchanged).await
+                Box::pin(self.poll(unchanged)).await
             }
             Source::Open(open) => {
                 let next = open.frames.next().await;
@@ -248,7 +249,7 @@ impl EventStream {
                     // JSON-RPC may say in the first frame what the others say at once.
                     Err(error) if fresh => {
                         self.source = Source::Closed;
-                        self.refused(error, resumed).await
+                        Box::pin(self.refused(error, resumed)).await
                     }
                     Err(error) => Err(error),
                 }
@@ -262,7 +263,7 @@ impl EventStream {
             return;
         }
         if self.opened.elapsed() >= LIVED {
-            self.attempts = 0;
+            self.attempts = 1;
         }
         if let Some(error) = error {
             self.last_error = Some(error);
@@ -449,7 +450,7 @@ impl EventStream {
         self.catch_up().await
     }
 
-    /// Asks for the task and delivers what is new.
+    /// Asks for the task and delivers what is new. If it cannot be had now, what follows is another attempt.
     async fn catch_up(&mut self) -> Result<(), Error> {
         let Some(id) = self.task_id.clone() else {
             return Err(Error::invalid("a task without an id"));
@@ -458,9 +459,14 @@ impl EventStream {
             id,
             ..GetTaskRequest::default()
         };
-        // Calls are tried again by themselves; when they fail, they have failed.
-        let task = self.client.get_with(request).await?;
-        self.absorb(task, None)
+        match self.client.get_with(request).await {
+            Ok(task) => self.absorb(task, None),
+            Err(error) if heals(&error) => {
+                self.cut(false, Some(error));
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Takes in a frame.
@@ -501,14 +507,14 @@ impl EventStream {
                 self.absorb(task, number)
             }
             (StreamResponse::StatusUpdate(update), Meaning::Hints) => {
-                self.catch_up().await?;
+                Box::pin(self.catch_up()).await?;
                 // The end was announced before it could be read: look again, and wait for it if need be.
                 if update.status.state.is_terminal() && !matches!(self.source, Source::Over) {
                     self.cut(false, None);
                 }
                 Ok(())
             }
-            (StreamResponse::ArtifactUpdate(_), Meaning::Hints) => self.catch_up().await,
+            (StreamResponse::ArtifactUpdate(_), Meaning::Hints) => Box::pin(self.catch_up()).await,
             (response, _) => {
                 if self.is_orphan(&response) {
                     self.cursor = None;
@@ -602,7 +608,7 @@ impl EventStream {
     }
 
     fn deliver(&mut self, response: StreamResponse, number: Option<u64>) {
-        self.attempts = 0;
+        self.attempts = 1;
         self.last_error = None;
         if let (StreamResponse::Task(task), None) = (&response, self.assembly.task())
             && self.continues()

@@ -28,6 +28,7 @@ use tokio::sync::Notify;
 /// - `pieces`: an artifact in three pieces, with names, metadata and extensions of their own, and
 ///   another that is replaced
 /// - `notes`: two status messages with metadata
+/// - `long N`: N words, and among them chunks of a table and remarks with metadata, each in a commit of its own
 /// - `orphan-chunk`: adds to an artifact that it never began
 /// - `heard`: answers the metadata of the message
 /// - `whoami`: answers what it was told about the caller and the request
@@ -128,6 +129,24 @@ impl Obedient {
                     )?;
                 }
             }
+            "long" => {
+                for n in 0..rest.parse().unwrap_or(0_u32) {
+                    over(turn.say_text(format!("word {n} ")).await)?;
+                    if n % 4 == 0 {
+                        over(turn.say(row(n)).await)?;
+                    }
+                    if n % 9 == 0 {
+                        over(
+                            turn.say(Say::Status {
+                                parts: vec![Part::text(format!("at {n}"))],
+                                metadata: Metadata::parse(&format!(r#"{{"at":{n}}}"#)).ok(),
+                            })
+                            .await,
+                        )?;
+                    }
+                    tokio::time::sleep(Duration::from_millis(3)).await;
+                }
+            }
             "orphan-chunk" => {
                 let Say::Artifact { artifact, .. } = artifact("never-begun", "x") else {
                     return Ok(Ending::Completed(Vec::new()));
@@ -196,6 +215,20 @@ fn artifact(id: &str, text: &str) -> Say {
         },
         append: false,
         last_chunk: true,
+    }
+}
+
+/// The next row of a table.
+fn row(n: u32) -> Say {
+    Say::Artifact {
+        artifact: Artifact {
+            artifact_id: "table".to_owned(),
+            parts: vec![Part::text(format!("row {n} ")), Part::text("same ")],
+            metadata: Metadata::parse(&format!(r#"{{"rows":{n}}}"#)).ok(),
+            ..Artifact::default()
+        },
+        append: n > 0,
+        last_chunk: false,
     }
 }
 

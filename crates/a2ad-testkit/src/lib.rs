@@ -13,3 +13,4 @@ pub mod grpc;
 pub mod harness;
 pub mod http;
 pub mod kill;
+pub mod proxy;

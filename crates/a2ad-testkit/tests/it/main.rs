@@ -12,6 +12,7 @@ mod artifacts;
 mod bad_input;
 mod canceling;
 mod cards;
+mod client;
 mod configured;
 mod conversations;
 mod engine;
