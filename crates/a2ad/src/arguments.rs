@@ -75,7 +75,7 @@ pub(crate) enum TokenCommand {
         place: Place,
         /// Whose it is: tasks belong to this name.
         name: String,
-        /// What it is good for: agents, agents:<id>, monitor, admin, worker [default: agents].
+        /// What it is good for: agents, agents:ID, monitor, admin, worker [default: agents].
         #[arg(long = "scope", value_name = "SCOPE")]
         scopes: Vec<String>,
         /// Prints one JSON document.
