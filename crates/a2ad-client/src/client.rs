@@ -772,6 +772,11 @@ impl Setup {
             let shown = if interface.trusted {
                 settings.credentials.show(card)?
             } else {
+                if !settings.credentials.is_empty() {
+                    let host = interface.url.host_str().unwrap_or_default();
+                    let binding = interface.binding;
+                    tracing::warn!(%binding, host, "an interface at another origin gets no credentials");
+                }
                 nothing.clone()
             };
             transports.push(transport(Line {

@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use a2ad_client::{Binding, Client, Error, text};
+use a2ad_proto::pb::Message as _;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response};
 use http_body_util::StreamBody;
@@ -103,6 +104,22 @@ async fn a_call_without_a_status_has_not_ended() {
             "{error:?}"
         );
     }
+    let begun = super::task("t", "TASK_STATE_WORKING", &[]).to_string();
+    let begun: a2ad_proto::Task = a2ad_proto::from_json(begun.as_bytes()).unwrap();
+    let frame = a2ad_proto::StreamResponse::Task(begun).encode_to_vec();
+    let length = u8::try_from(frame.len()).unwrap();
+    let told = Told {
+        kind: GRPC,
+        body: vec![[&[0, 0, 0, 0, length], &frame[..]].concat().into()],
+        status: None,
+    };
+    let (to, _running) = start(told).await;
+    let options = a2ad_client::CallOptions::default();
+    let frames = soon(client(to).stream_once(text("x"), None, &options)).await;
+    let mut frames = frames.unwrap();
+    assert!(soon(frames.next()).await.unwrap().is_some());
+    assert!(matches!(soon(frames.next()).await, Err(Error::Network(_))));
+    assert!(matches!(soon(frames.next()).await, Ok(None)));
     for error in fails(GRPC, &[b"\x00\x00\x00"], None).await {
         assert!(matches!(error, Error::Network(_)), "{error:?}");
     }
