@@ -5,3 +5,4 @@
 )]
 
 mod dial;
+mod streams;
