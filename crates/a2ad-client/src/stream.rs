@@ -429,6 +429,8 @@ impl EventStream {
             Purpose::Send(..) if self.task_id.is_none() && not_offered => {
                 self.begin_polling().await
             }
+            // Whoever waits for the end knows that the task was there a moment ago.
+            Purpose::Follow { asks: true } if !resumed => self.look_instead(error).await,
             _ if !resumed => Err(error),
             // The number means nothing to this server: it may have another history now.
             _ if self.cursor.is_some() && refusal.kind == Some(ErrorKind::InvalidParams) => {
@@ -436,13 +438,20 @@ impl EventStream {
                 self.last_error = Some(error);
                 Ok(())
             }
-            // A task that has ended cannot be followed, and servers say so in many ways (AMB-05, AMB-06).
-            _ if not_offered
-                || matches!(
-                    refusal.kind,
-                    Some(ErrorKind::InvalidParams | ErrorKind::TaskNotFound)
-                ) =>
-            {
+            _ => self.look_instead(error).await,
+        }
+    }
+
+    /// Looks at the task itself if `error` may mean that it has ended: then it cannot be followed, and servers say so
+    /// in many ways (AMB-05, AMB-06).
+    async fn look_instead(&mut self, error: Error) -> Result<(), Error> {
+        match error.kind() {
+            Some(
+                ErrorKind::UnsupportedOperation
+                | ErrorKind::MethodNotFound
+                | ErrorKind::InvalidParams
+                | ErrorKind::TaskNotFound,
+            ) => {
                 self.source = Source::Polling(0);
                 self.catch_up().await
             }

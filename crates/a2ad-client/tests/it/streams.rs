@@ -137,6 +137,31 @@ const WORKING: &str = "TASK_STATE_WORKING";
 const COMPLETED: &str = "TASK_STATE_COMPLETED";
 
 #[tokio::test]
+async fn waiting_for_a_task_that_ends_meanwhile_is_no_error() {
+    for refusal in [
+        json!({"error": {"code": 400, "details": [{"@type": "type.googleapis.com/google.rpc.ErrorInfo",
+            "domain": "a2a-protocol.org", "reason": "UNSUPPORTED_OPERATION"}]}}),
+        json!({"error": {"code": 404, "status": "NOT_FOUND"}}),
+    ] {
+        let agent = Agent::new(vec![
+            (
+                "GET /tasks/t ",
+                Answer::Json(200, task(status(WORKING, 1), &[])),
+            ),
+            ("POST /tasks/t:subscribe ", Answer::Json(400, refusal)),
+            (
+                "GET /tasks/t ",
+                Answer::Json(200, task(status(COMPLETED, 2), &["x"])),
+            ),
+        ])
+        .await;
+        let waited = agent.client.wait("t").await.unwrap();
+        assert_eq!(waited.status.state, TaskState::Completed);
+        agent.done();
+    }
+}
+
+#[tokio::test]
 async fn what_a_snapshot_has_already_does_not_come_again() {
     let agent = Agent::new(vec![
         // The server began to listen before it looked.
