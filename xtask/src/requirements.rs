@@ -152,7 +152,10 @@ fn table(text: &str) -> Result<Vec<Requirement>> {
             bail!("{}: {} cells instead of 5", here(), cells.len());
         };
         let levels = ["MUST", "MUST NOT", "SHOULD", "SHOULD NOT", "REC", "MAY"];
-        if !is_id(id) || !levels.contains(&level) || !["S", "B"].contains(&side) || asks.is_empty()
+        if !is_id(id)
+            || !levels.contains(&level)
+            || !["S", "C", "B"].contains(&side)
+            || asks.is_empty()
         {
             bail!("{}: not an id, a level, a side and a text", here());
         }
@@ -376,7 +379,7 @@ mod tests {
             "| A-01 | MUST | S | x |",
             "| A-1 | MUST | S | x | |",
             "| A-01 | PERHAPS | S | x | |",
-            "| A-01 | MUST | C | x | |",
+            "| A-01 | MUST | X | x | |",
             "| A-01 | MUST | S | | |",
             "| A-01 | MUST | S | x | |\n| A-01 | MUST | S | x | |",
         ] {

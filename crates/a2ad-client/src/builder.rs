@@ -1,5 +1,6 @@
 //! What a client is made from.
 
+use std::fmt;
 use std::sync::Arc;
 
 use a2ad_proto::AgentCard;
@@ -26,7 +27,7 @@ use crate::settings::{Retries, Sizes, Timeouts};
 ///     .await?;
 /// # Ok(()) }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Builder {
     pub(crate) url: String,
     pub(crate) dialer: Option<Dialer>,
@@ -40,6 +41,18 @@ pub struct Builder {
     pub(crate) retries: Retries,
     pub(crate) cards: Arc<Cards>,
     pub(crate) cancel: CancellationToken,
+}
+
+/// Without the URL, in which there may be a key.
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("credentials", &self.credentials)
+            .field("timeouts", &self.timeouts)
+            .field("sizes", &self.sizes)
+            .field("retries", &self.retries)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Builder {

@@ -1,6 +1,7 @@
 //! The operations.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::future::Future;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,14 +38,22 @@ pub struct Client {
     pub(crate) inner: Arc<Inner>,
 }
 
-#[derive(Debug)]
 pub(crate) struct Inner {
     setup: Setup,
     state: Mutex<Arc<State>>,
 }
 
+/// Not all of it: addresses may hold keys.
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = self.setup.base.host_str();
+        f.debug_struct("Inner")
+            .field("host", &host)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What the caller said.
-#[derive(Debug)]
 pub(crate) struct Setup {
     settings: Builder,
     base: Url,
@@ -186,7 +195,7 @@ impl Client {
         };
         let limit = options.timeout.unwrap_or(self.timeouts().send);
         let reply = self.call(Operation::SendMessage, &request, options, limit, repeat);
-        reply.await?.read("the answer to a message")
+        self.read(&reply.await?, "the answer to a message")
     }
 
     /// Sends a message once, exactly as it is: it gets no id, and is not sent again.
@@ -204,7 +213,7 @@ impl Client {
             .once(operation, &request, None, options, &limits)
             .await?
         {
-            Outcome::Reply(reply) => reply.read("the answer to a message"),
+            Outcome::Reply(reply) => self.read(&reply, "the answer to a message"),
             Outcome::Frames(_) => Err(Error::not_a2a("a stream", "")),
         }
     }
@@ -386,7 +395,7 @@ impl Client {
             limit,
             repeat,
         );
-        reply.await?.read("a push configuration")
+        self.read(&reply.await?, "a push configuration")
     }
 
     /// One webhook of a task.
@@ -447,8 +456,8 @@ impl Client {
         let operation = Operation::GetExtendedCard;
         let reply = self.call(operation, &request, &options, limit, Repeat::Always);
         match reply.await? {
-            Reply::Json(bytes) => read_card(&bytes),
-            reply @ Reply::Protobuf(_) => reply.read("the extended card"),
+            Reply::Json(bytes) => read_card(&bytes).map_err(|error| self.conceal(error)),
+            reply @ Reply::Protobuf(_) => self.read(&reply, "the extended card"),
         }
     }
 
@@ -470,6 +479,19 @@ impl Client {
 
     pub(crate) fn settings(&self) -> &Builder {
         &self.inner.setup.settings
+    }
+
+    /// What an answer says; if it says nothing sensible, without what it may say of our credentials.
+    fn read<T: DeserializeOwned + pb::Message>(
+        &self,
+        reply: &Reply,
+        what: &str,
+    ) -> Result<T, Error> {
+        reply.read(what).map_err(|error| self.conceal(error))
+    }
+
+    fn conceal(&self, error: Error) -> Error {
+        error.map_text(|text| self.settings().credentials.conceal(text))
     }
 
     fn timeouts(&self) -> &crate::Timeouts {
@@ -502,7 +524,7 @@ impl Client {
             Repeat::Always,
             &mut tries,
         );
-        let read = reply.await.and_then(|reply| reply.read(what));
+        let read = reply.await.and_then(|reply| self.read(&reply, what));
         (read, tries > 1)
     }
 

@@ -34,11 +34,17 @@ pub struct Credentials {
 }
 
 /// Where the key of a declared scheme goes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) headers: HeaderMap,
     /// Name and key for the query of the URL.
     pub(crate) query: Vec<(String, String)>,
+}
+
+impl fmt::Debug for Shown {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Shown(***)")
+    }
 }
 
 impl Credentials {

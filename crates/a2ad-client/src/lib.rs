@@ -38,3 +38,8 @@ pub const VERSION: &str = "1.0";
 /// The extension of agents that number the events of their streams, resume them from any number, and recognise
 /// messages that come again.
 pub const REPLAY: &str = "urn:a2ad:replay:v1";
+
+/// The examples of docs/client.md, which are compiled.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/client.md")]
+struct Docs;

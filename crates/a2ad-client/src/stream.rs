@@ -59,7 +59,7 @@ pub struct EventStream {
     cursor: Option<u64>,
     /// The message may have arrived.
     sent: bool,
-    /// How often in a row there was nothing new.
+    /// How many streams were opened for the next event, the one before which it was expected included.
     attempts: u32,
     last_error: Option<Error>,
     opened: Instant,
@@ -228,10 +228,11 @@ impl EventStream {
     async fn step(&mut self) -> Result<(), Error> {
         match &mut self.source {
             Source::Over => Ok(()),
-            Source::Closed => self.open().await,
+            // What happens seldom is not part of every future.
+            Source::Closed => Box::pin(self.open()).await,
             Source::Polling(unchanged) => {
                 let unchanged = *unchanged;
-                self.poll(unchanged).await
+                Box::pin(self.poll(unchanged)).await
             }
             Source::Open(open) => {
                 let next = open.frames.next().await;
@@ -253,7 +254,7 @@ impl EventStream {
                     // JSON-RPC may say in the first frame what the others say at once.
                     Err(error) if fresh => {
                         self.source = Source::Closed;
-                        self.refused(error, resumed).await
+                        Box::pin(self.refused(error, resumed)).await
                     }
                     Err(error) => Err(error),
                 }
@@ -267,7 +268,7 @@ impl EventStream {
             return;
         }
         if self.opened.elapsed() >= LIVED {
-            self.attempts = 0;
+            self.attempts = 1;
         }
         if let Some(error) = error {
             self.last_error = Some(error);
@@ -526,18 +527,18 @@ impl EventStream {
                 self.absorb(task, number)
             }
             (StreamResponse::StatusUpdate(update), Meaning::Hints) => {
-                self.catch_up().await?;
+                Box::pin(self.catch_up()).await?;
                 // The end was announced before it could be read: look again, and wait for it if need be.
                 if update.status.state.is_terminal() && !matches!(self.source, Source::Over) {
                     self.cut(false, None);
                 }
                 Ok(())
             }
-            (StreamResponse::ArtifactUpdate(_), Meaning::Hints) => self.catch_up().await,
+            (StreamResponse::ArtifactUpdate(_), Meaning::Hints) => Box::pin(self.catch_up()).await,
             (
                 response @ (StreamResponse::StatusUpdate(_) | StreamResponse::ArtifactUpdate(_)),
                 Meaning::AfterSnapshot { doubted },
-            ) => self.take_after_snapshot(response, doubted).await,
+            ) => Box::pin(self.take_after_snapshot(response, doubted)).await,
             (response, _) => {
                 self.go_on(response, number);
                 Ok(())
@@ -693,7 +694,7 @@ impl EventStream {
     }
 
     fn deliver(&mut self, response: StreamResponse, number: Option<u64>) {
-        self.attempts = 0;
+        self.attempts = 1;
         self.last_error = None;
         if let (StreamResponse::Task(task), None) = (&response, self.assembly.task())
             && self.continues()

@@ -5,4 +5,5 @@
 )]
 
 mod dial;
+mod lies;
 mod streams;
