@@ -1,4 +1,5 @@
-//! The official clients of A2A against the real server: `cargo xtask interop`.
+//! The official clients of A2A against the real server, and our client against theirs:
+//! `cargo xtask interop`.
 //!
 //! Each client gets a server of its own, on a free port of the loopback interface and with an
 //! empty data folder, and finds its tests below `interop/`. What they need is installed below the
@@ -13,15 +14,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::python;
 use crate::workspace::{cargo, root, succeed, target_directory};
+use crate::{python, servers};
 
 /// What the server has. The clients are tested over each of these bindings, and fail if the
 /// agent card does not list exactly these.
 const BINDINGS: &[&str] = &["JSONRPC", "HTTP+JSON", "GRPC"];
 
-/// How long the server may take to say where it listens.
-const START: Duration = Duration::from_secs(30);
+/// How long a server may take to say where it listens.
+pub(crate) const START: Duration = Duration::from_secs(30);
 
 /// A client to test with: its name, what runs its tests, and what has to be there first.
 struct Client {
@@ -44,20 +45,24 @@ const CLIENTS: &[Client] = &[
     },
 ];
 
+/// What stands for the tests of our client.
+const SERVERS: &str = "servers";
+
 /// Where things lie.
-struct Place {
+pub(crate) struct Place {
     /// Where things are installed, `target/tools`.
-    tools: PathBuf,
+    pub(crate) tools: PathBuf,
     /// Where the tests leave things, `target/interop`.
-    work: PathBuf,
+    pub(crate) work: PathBuf,
 }
 
-/// Tests with the named clients, or with all.
+/// Tests with the named clients and with the servers, or with all.
 pub(crate) fn run(names: &[&str]) -> Result<()> {
+    let known = || CLIENTS.iter().map(|client| client.name).chain([SERVERS]);
     for name in names {
-        if CLIENTS.iter().all(|client| client.name != *name) {
-            let known: Vec<_> = CLIENTS.iter().map(|client| client.name).collect();
-            bail!("no client `{name}`; there are {}", known.join(", "));
+        if known().all(|known| known != *name) {
+            let known: Vec<_> = known().collect();
+            bail!("nothing named `{name}`; there are {}", known.join(", "));
         }
     }
     let target = target_directory()?;
@@ -68,23 +73,19 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
     let chosen = CLIENTS
         .iter()
         .filter(|client| names.is_empty() || names.contains(&client.name));
-    let program = server_program(&target)?;
     let mut wrong = Vec::new();
     for client in chosen {
         let begin = Instant::now();
         let mut tests =
             (client.tests)(&place).with_context(|| format!("set up {}", client.name))?;
+        let program = server_program(&target)?;
         let ready = begin.elapsed().as_secs_f64();
         let begin = Instant::now();
         let server = Server::start(&program, &place.work.join(client.name))?;
         tests.current_dir(root());
         tests.env("A2AD_INTEROP_URL", &server.url);
         tests.env("A2AD_INTEROP_BINDINGS", BINDINGS.join(","));
-        // What a proxy is set for is not for us: all of this stays on the loopback interface.
-        for proxy in ["http_proxy", "https_proxy", "all_proxy", "grpc_proxy"] {
-            tests.env_remove(proxy).env_remove(proxy.to_uppercase());
-        }
-        let done = succeed(&mut tests);
+        let done = succeed(without_proxies(&mut tests));
         let log = server.stop();
         match done {
             Ok(()) => println!(
@@ -103,8 +104,21 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
             }
         }
     }
+    if (names.is_empty() || names.contains(&SERVERS))
+        && let Err(error) = servers::run(&place)
+    {
+        wrong.push(format!("{SERVERS}: {error:#}"));
+    }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n       "));
     Ok(())
+}
+
+/// What a proxy is set for is not for us: all of this stays on the loopback interface.
+pub(crate) fn without_proxies(command: &mut Command) -> &mut Command {
+    for proxy in ["http_proxy", "https_proxy", "all_proxy", "grpc_proxy"] {
+        command.env_remove(proxy).env_remove(proxy.to_uppercase());
+    }
+    command
 }
 
 /// The binary as the tests build it: `cargo build` leaves out the features that only tests ask
@@ -216,35 +230,48 @@ fn python_tests(place: &Place) -> Result<Command> {
     Ok(command)
 }
 
-/// Node comes with the Python packages. Its packages go where the tests are copied to: modules
-/// are looked for above the file that imports them, and nothing is to be written into the sources.
 fn js_tests(place: &Place) -> Result<Command> {
-    python::install(&place.tools)?;
-    let node = python::node(&place.tools)?;
-    let program = node.join("bin").join("node");
-    let sources = root().join("interop").join("js");
     let folder = place.work.join("js").join("tests");
-    fs::create_dir_all(&folder)?;
-    for name in ["package.json", "package-lock.json", "interop.test.mjs"] {
-        fs::copy(sources.join(name), folder.join(name)).with_context(|| format!("copy {name}"))?;
-    }
-    let pinned = python::read(&[
-        &python::requirements(),
-        &folder.join("package.json"),
-        &folder.join("package-lock.json"),
-    ])?;
-    python::once(&folder.join("installed"), &pinned, || {
-        println!("installing Node packages into {}", folder.display());
-        let mut command = Command::new(&program);
-        command.arg(node.join("lib/node_modules/npm/bin/npm-cli.js"));
-        command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
-        succeed(command.arg("--loglevel=error").current_dir(&folder))
-    })?;
-    let mut command = Command::new(&program);
+    let sources = root().join("interop").join("js");
+    let node = node_packages(place, &sources, &folder, "interop.test.mjs")?;
+    let mut command = Command::new(node);
     // A test that hangs has its own deadline; one that is over does not wait for connections.
     command.args(["--test", "--test-force-exit", "--test-reporter=dot"]);
     command.arg(folder.join("interop.test.mjs"));
     Ok(command)
+}
+
+/// Node, which comes with the Python packages. Its packages go where the program is copied to:
+/// modules are looked for above the file that imports them, and nothing is to be written into the
+/// sources.
+pub(crate) fn node_packages(
+    place: &Place,
+    sources: &Path,
+    folder: &Path,
+    program: &str,
+) -> Result<PathBuf> {
+    python::install(&place.tools)?;
+    let home = python::node(&place.tools)?;
+    let node = home.join("bin").join("node");
+    fs::create_dir_all(folder)?;
+    for name in ["package.json", "package-lock.json", program] {
+        fs::copy(sources.join(name), folder.join(name)).with_context(|| format!("copy {name}"))?;
+    }
+    let pinned = [
+        python::pinned()?,
+        python::read(&[
+            &folder.join("package.json"),
+            &folder.join("package-lock.json"),
+        ])?,
+    ];
+    python::once(&folder.join("installed"), &pinned.concat(), || {
+        println!("installing Node packages into {}", folder.display());
+        let mut command = Command::new(&node);
+        command.arg(home.join("lib/node_modules/npm/bin/npm-cli.js"));
+        command.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+        succeed(command.arg("--loglevel=error").current_dir(folder))
+    })?;
+    Ok(node)
 }
 
 /// With the features of the test step, so that nothing is built twice.

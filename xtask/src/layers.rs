@@ -122,6 +122,12 @@ const LAYERS: &[Layer] = &[
         outermost: true,
     },
     Layer {
+        name: "a2ad-interop-server",
+        ours: &[],
+        not: &[],
+        outermost: true,
+    },
+    Layer {
         name: "xtask",
         ours: &[],
         not: &[],

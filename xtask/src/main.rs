@@ -12,6 +12,7 @@ mod interop;
 mod layers;
 mod python;
 mod requirements;
+mod servers;
 mod workspace;
 
 use std::process::ExitCode;
@@ -26,7 +27,8 @@ cargo xtask <command>
   ci --list           the names of its steps
   ci <step>…          only these steps
   generate [--check]  writes docs/a2ad.schema.json and the help texts in docs/command.md
-  interop [client]…   tests with the official clients of A2A: python, js, rust
+  interop [name]…     tests with the official clients of A2A (python, js, rust), and of our client
+                      with the servers of the official SDKs (servers)
   layers              checks which crate uses which
   requirements        the requirements of docs/requirements.md that have no test
   requirements --list | --json
@@ -55,7 +57,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["ci", steps @ ..] => ci::run(steps),
         ["generate"] => generate::write(),
         ["generate", "--check"] => generate::check(),
-        ["interop", clients @ ..] => interop::run(clients),
+        ["interop", names @ ..] => interop::run(names),
         ["layers"] => layers::check(),
         ["requirements"] => requirements::run(Form::Untested),
         ["requirements", "--list"] => requirements::run(Form::List),

@@ -34,15 +34,22 @@ done
 rm -r state cache
 "#;
 
-/// What is installed, all pinned.
-pub(crate) fn requirements() -> PathBuf {
-    let folder = root().join("interop").join("python");
-    folder.join("requirements.txt")
+/// What is installed, all pinned: for the tests, and for the server.
+fn requirements() -> [PathBuf; 2] {
+    ["python", "servers/python"].map(|folder| {
+        let folder = root().join("interop").join(folder);
+        folder.join("requirements.txt")
+    })
+}
+
+/// The text of all that is installed.
+pub(crate) fn pinned() -> Result<String> {
+    read(&requirements().each_ref().map(PathBuf::as_path))
 }
 
 /// Sees to it that there is an environment with the pinned packages.
 pub(crate) fn install(tools: &Path) -> Result<()> {
-    let pinned = read(&[&requirements()])?;
+    let pinned = pinned()?;
     let folder = environment(tools);
     let stamp = folder.join("installed");
     // The Python that the environment was made of may be gone.
@@ -70,8 +77,11 @@ pub(crate) fn install(tools: &Path) -> Result<()> {
         let mut command = python(tools);
         command.args(pip).args(["install", "--quiet"]);
         command.args(["--disable-pip-version-check", "--no-compile"]);
-        command.args(["--only-binary", ":all:", "--requirement"]);
-        succeed(command.arg(requirements()))
+        command.args(["--only-binary", ":all:"]);
+        for file in requirements() {
+            command.arg("--requirement").arg(file);
+        }
+        succeed(&mut command)
     })
 }
 

@@ -100,6 +100,8 @@ struct Open {
     resumed: bool,
     /// What its frames mean.
     meaning: Meaning,
+    /// What follows a snapshot may be in it already.
+    overlaps: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +110,9 @@ enum Meaning {
     Events,
     /// There may be a gap before them, which the first, a snapshot, fills.
     AfterGap,
+    /// A snapshot came, and what they say may be in it: many servers begin to listen before they look. `doubted` if
+    /// one came that may be.
+    AfterSnapshot { doubted: bool },
     /// There is a gap, and nothing says whether it comes before or after them: they show that something happened, and
     /// the task shows what.
     Hints,
@@ -326,6 +331,7 @@ impl EventStream {
                     fresh: true,
                     resumed: false,
                     meaning: Meaning::Events,
+                    overlaps: false,
                 }));
                 Ok(())
             }
@@ -395,6 +401,8 @@ impl EventStream {
                     } else {
                         Meaning::Events
                     },
+                    // Where events are numbered, one that comes twice shows.
+                    overlaps: !state.replay,
                 }));
                 Ok(())
             }
@@ -422,6 +430,8 @@ impl EventStream {
             Purpose::Send(..) if self.task_id.is_none() && not_offered => {
                 self.begin_polling().await
             }
+            // Whoever waits for the end knows that the task was there a moment ago.
+            Purpose::Follow { asks: true } if !resumed => self.look_instead(error).await,
             _ if !resumed => Err(error),
             // The number means nothing to this server: it may have another history now.
             _ if self.cursor.is_some() && refusal.kind == Some(ErrorKind::InvalidParams) => {
@@ -429,13 +439,20 @@ impl EventStream {
                 self.last_error = Some(error);
                 Ok(())
             }
-            // A task that has ended cannot be followed, and servers say so in many ways (AMB-05, AMB-06).
-            _ if not_offered
-                || matches!(
-                    refusal.kind,
-                    Some(ErrorKind::InvalidParams | ErrorKind::TaskNotFound)
-                ) =>
-            {
+            _ => self.look_instead(error).await,
+        }
+    }
+
+    /// Looks at the task itself if `error` may mean that it has ended: then it cannot be followed, and servers say so
+    /// in many ways (AMB-05, AMB-06).
+    async fn look_instead(&mut self, error: Error) -> Result<(), Error> {
+        match error.kind() {
+            Some(
+                ErrorKind::UnsupportedOperation
+                | ErrorKind::MethodNotFound
+                | ErrorKind::InvalidParams
+                | ErrorKind::TaskNotFound,
+            ) => {
                 self.source = Source::Polling(0);
                 self.catch_up().await
             }
@@ -495,7 +512,10 @@ impl EventStream {
                 }
                 let meaning = open.meaning;
                 if matches!(response, StreamResponse::Task(_)) {
-                    open.meaning = Meaning::Events;
+                    open.meaning = match open.overlaps {
+                        true => Meaning::AfterSnapshot { doubted: false },
+                        false => Meaning::Events,
+                    };
                 }
                 meaning
             }
@@ -515,17 +535,83 @@ impl EventStream {
                 Ok(())
             }
             (StreamResponse::ArtifactUpdate(_), Meaning::Hints) => Box::pin(self.catch_up()).await,
+            (
+                response @ (StreamResponse::StatusUpdate(_) | StreamResponse::ArtifactUpdate(_)),
+                Meaning::AfterSnapshot { doubted },
+            ) => Box::pin(self.take_after_snapshot(response, doubted)).await,
             (response, _) => {
-                if self.is_orphan(&response) {
-                    self.cursor = None;
-                    let what = "a chunk of an artifact that was never begun";
-                    self.cut(false, Some(Error::not_a2a(what, "")));
-                    return Ok(());
-                }
-                self.cursor = number;
-                self.deliver(response, number);
+                self.go_on(response, number);
                 Ok(())
             }
+        }
+    }
+
+    /// Takes in the next event in its order.
+    fn go_on(&mut self, response: StreamResponse, number: Option<u64>) {
+        if self.is_orphan(&response) {
+            self.cursor = None;
+            let what = "a chunk of an artifact that was never begun";
+            self.cut(false, Some(Error::not_a2a(what, "")));
+            return;
+        }
+        self.cursor = number;
+        self.deliver(response, number);
+    }
+
+    /// Takes in an event that may be in the snapshot before it. If it looks so, the task tells; once there is one that
+    /// is new, all are.
+    async fn take_after_snapshot(
+        &mut self,
+        response: StreamResponse,
+        doubted: bool,
+    ) -> Result<(), Error> {
+        let known = self.is_known(&response);
+        if known || doubted {
+            self.set_meaning(Meaning::AfterSnapshot { doubted: true });
+            self.catch_up().await?;
+            if known || matches!(self.source, Source::Over) || self.is_known(&response) {
+                return Ok(());
+            }
+        }
+        // A status proves nothing: it need not have a time.
+        if matches!(response, StreamResponse::ArtifactUpdate(_)) {
+            self.set_meaning(Meaning::Events);
+        }
+        self.go_on(response, None);
+        Ok(())
+    }
+
+    fn set_meaning(&mut self, meaning: Meaning) {
+        if let Source::Open(open) = &mut self.source {
+            open.meaning = meaning;
+        }
+    }
+
+    /// Whether what was delivered has all that this event says, so that it may be an old one.
+    fn is_known(&self, response: &StreamResponse) -> bool {
+        let Some(task) = self.assembly.task() else {
+            return false;
+        };
+        match response {
+            // A task that can be followed had not ended.
+            StreamResponse::StatusUpdate(update) => {
+                let (new, old) = (&update.status, &task.status);
+                let is_older = new.timestamp.is_some() && new.timestamp < old.timestamp;
+                !new.state.is_terminal() && (new == old || is_older)
+            }
+            StreamResponse::ArtifactUpdate(update) => {
+                let new = &update.artifact;
+                let mut known = task.artifacts.iter();
+                let known = known.find(|known| known.artifact_id == new.artifact_id);
+                known.is_some_and(|known| match update.append {
+                    false => known.parts.starts_with(&new.parts),
+                    true => {
+                        let count = new.parts.len().max(1);
+                        known.parts.windows(count).any(|parts| parts == new.parts)
+                    }
+                })
+            }
+            StreamResponse::Task(_) | StreamResponse::Message(_) => false,
         }
     }
 

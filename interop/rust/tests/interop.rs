@@ -74,6 +74,10 @@ fn main() -> ExitCode {
         println!("no server, nothing tested; `cargo xtask interop rust` starts one");
         return ExitCode::SUCCESS;
     };
+    // Without, the SDK's HTTP client does not start when it is built together with ours, which
+    // brings its own. There is no TLS here.
+    let provider = rustls::crypto::aws_lc_rs::default_provider();
+    provider.install_default().unwrap();
     let bindings = setting("A2AD_INTEROP_BINDINGS");
     let (mut passed, mut failed) = (0, Vec::new());
     for binding in bindings.split(',') {

@@ -6,3 +6,4 @@
 
 mod dial;
 mod lies;
+mod streams;
