@@ -34,7 +34,8 @@ cargo xtask <command>
   requirements --list | --json
                       all of them with their tests
   deny                checks licences, sources and banned crates (installs cargo-deny once)
-  soak [arguments]    the long kill test; by default 500 kills";
+  soak [arguments]    the long kill test; by default 500 kills, and then 500 cuts
+  soak cuts           streams that are cut 500 times";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -63,6 +64,8 @@ fn run(arguments: &[String]) -> Result<()> {
         ["requirements", "--list"] => requirements::run(Form::List),
         ["requirements", "--json"] => requirements::run(Form::Json),
         ["deny"] => deny::check(),
+        ["soak"] => soak(&["--kills", "500"]).and_then(|()| cuts()),
+        ["soak", "cuts"] => cuts(),
         ["soak", rest @ ..] => soak(rest),
         [] | ["help" | "--help" | "-h"] => {
             println!("{USAGE}");
@@ -72,14 +75,20 @@ fn run(arguments: &[String]) -> Result<()> {
     }
 }
 
+/// Cuts the connections of streams at random bytes, 500 times for each binding and way to resume, and looks for what
+/// got lost or came twice.
+fn cuts() -> Result<()> {
+    let mut command = workspace::cargo();
+    command.args(["test", "--locked", "--package", "a2ad-testkit"]);
+    command.args(["--test", "it", "twenty_cuts"]);
+    workspace::succeed(command.env("A2AD_CUT_STREAMS", "25"))
+}
+
 /// Kills the daemon at random moments, again and again, and looks for what got lost.
 fn soak(arguments: &[&str]) -> Result<()> {
     let mut command = workspace::cargo();
     command.args(["run", "--release", "--locked", "--package", "a2ad-testkit"]);
     command.args(["--bin", "soak", "--"]);
-    if arguments.is_empty() {
-        command.args(["--kills", "500"]);
-    }
     command.args(arguments);
     workspace::succeed(&mut command)
 }

@@ -308,8 +308,32 @@ async fn scope_01_what_is_somebody_elses_is_not_there() {
     for (method, _) in crate::negotiation::METHODS {
         assert!(covered.contains(&method), "{method} has no row here");
     }
+    // The same for paths.
+    let tails = [
+        (Method::GET, ""),
+        (Method::POST, ":cancel"),
+        (Method::GET, ":subscribe"),
+        (Method::POST, "/pushNotificationConfigs"),
+        (Method::GET, "/pushNotificationConfigs"),
+        (Method::GET, "/pushNotificationConfigs/c"),
+        (Method::DELETE, "/pushNotificationConfigs/c"),
+    ];
+    for (verb, path, _) in &crate::negotiation::PATHS {
+        if let Some(tail) = path.strip_prefix("/tasks/t") {
+            assert!(
+                tails.contains(&(verb.clone(), tail)),
+                "{verb} {path} has no row here"
+            );
+        }
+    }
     // The agent is the second's: other owner, and other agent of the same owner.
-    for (path, who) in [("/", MALLORY), ("/two", ALICE), ("/two", MALLORY)] {
+    let stranger = ("x-nothing", "x");
+    for (path, who) in [
+        ("/", MALLORY),
+        ("/two", ALICE),
+        ("/two", MALLORY),
+        ("/", stranger),
+    ] {
         for (method, params) in &operations {
             let theirs = server.rpc_with(path, &[who], method, &params(&id)).await;
             let none = server
@@ -338,21 +362,22 @@ async fn scope_01_what_is_somebody_elses_is_not_there() {
                 "{method} {who:?}"
             );
         }
-        for (verb, rest) in [
-            (Method::GET, ""),
-            (Method::POST, ":cancel"),
-            (Method::GET, ":subscribe"),
-            (Method::GET, "/pushNotificationConfigs"),
-            (Method::GET, "/pushNotificationConfigs/c"),
-            (Method::DELETE, "/pushNotificationConfigs/c"),
-        ] {
+        for (verb, rest) in &tails {
             let ask = async |id: &str| {
                 let path = format!("{}/tasks/{id}{rest}", path.trim_end_matches('/'));
-                let answer = server.call(verb.clone(), &path, &[who], "").await;
+                let body = if rest.starts_with("/push") {
+                    r#"{"url":"http://x.test/"}"#
+                } else {
+                    ""
+                };
+                let answer = server.call(verb.clone(), &path, &[who], body).await;
                 let body = String::from_utf8(answer.body.to_vec()).unwrap();
                 (answer.status, body.replace(id, "ID"))
             };
             assert_eq!(ask(&id).await, ask(&nobody).await, "{verb} {rest} {who:?}");
+        }
+        if who == stranger {
+            continue; // has no lists either: auth_03
         }
         for query in [
             "",

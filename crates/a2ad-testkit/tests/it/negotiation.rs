@@ -35,7 +35,7 @@ pub(crate) const METHODS: [(&str, &str); 11] = [
     ("GetExtendedAgentCard", "{}"),
 ];
 
-const PATHS: [(Method, &str, &str); 11] = [
+pub(crate) const PATHS: [(Method, &str, &str); 11] = [
     (Method::POST, "/message:send", METHODS[0].1),
     (Method::POST, "/message:stream", METHODS[1].1),
     (Method::GET, "/tasks/t", ""),
