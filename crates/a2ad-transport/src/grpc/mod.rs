@@ -85,7 +85,10 @@ where
         return response;
     }
     let service = head.uri.path().strip_prefix('/').unwrap_or_default();
-    let open = inner.auth.public_health && service.starts_with(HEALTH);
+    let is_health = service
+        .split_once('/')
+        .is_some_and(|(service, _)| service == HEALTH);
+    let open = inner.auth.public_health && is_health;
     let principal = match inner.auth.identify(&head.headers) {
         Ok(principal) => principal,
         Err(_) if open => Principal::nobody(),
