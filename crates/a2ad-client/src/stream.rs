@@ -569,7 +569,8 @@ impl EventStream {
         if known || doubted {
             self.set_meaning(Meaning::AfterSnapshot { doubted: true });
             self.catch_up().await?;
-            if known || matches!(self.source, Source::Over) || self.is_known(&response) {
+            let is_open = matches!(self.source, Source::Open(_));
+            if known || !is_open || self.is_known(&response) {
                 return Ok(());
             }
         }

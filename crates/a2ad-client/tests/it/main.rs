@@ -6,4 +6,3 @@
 
 mod dial;
 mod lies;
-mod streams;

@@ -4,6 +4,7 @@ mod calls;
 mod cards;
 mod grpc;
 mod secrets;
+mod snapshots;
 mod streams;
 
 use std::future::Future;
