@@ -704,8 +704,15 @@ impl EventStream {
         }
         let fits = self.assembly.apply(&response);
         debug_assert!(fits == Applied::Fits || self.orphans > 0 || self.is_partial());
-        let asked = matches!(&response, StreamResponse::StatusUpdate(update)
-            if update.status.state == TaskState::InputRequired);
+        let asked = match &response {
+            StreamResponse::StatusUpdate(update) => update.status.state == TaskState::InputRequired,
+            // The question with which a continued task opens is the old one.
+            StreamResponse::Task(task) => {
+                task.status.state == TaskState::InputRequired
+                    && self.opening.as_ref() != Some(&task.status)
+            }
+            StreamResponse::Message(_) | StreamResponse::ArtifactUpdate(_) => false,
+        };
         let over = match &response {
             StreamResponse::Message(_) => true,
             _ => self.assembly.state().is_some_and(TaskState::is_terminal),

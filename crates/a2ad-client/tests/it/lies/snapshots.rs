@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
+use std::time::Duration;
 
-use a2ad_client::EventStream;
+use a2ad_client::{Client, EventStream, text};
 use a2ad_proto::{Part, StreamResponse, TaskState};
 use serde_json::{Value, json};
 
-use super::{Liar, Lie, answer, chunk, events, ok, soon, status, task, unchanged};
+use super::{Liar, Lie, answer, chunk, events, events_text, ok, soon, status, task, unchanged};
 
 const WORKING: &str = "TASK_STATE_WORKING";
 const COMPLETED: &str = "TASK_STATE_COMPLETED";
@@ -28,6 +29,13 @@ async fn following(followed: impl Fn() -> Lie + Send + Sync + 'static, tasks: Ve
         next.map_or(Lie::Hang(Vec::new()), |task| ok(&task))
     })
     .await
+}
+
+/// A client that does not mind silence.
+async fn patient(liar: &Liar) -> Client {
+    let client = liar.builder();
+    let client = client.timeouts(|timeouts| timeouts.silence = Duration::from_secs(60));
+    client.connect().await.unwrap()
 }
 
 /// Every chunk that comes, in its order.
@@ -126,5 +134,41 @@ async fn waiting_for_a_task_that_ends_meanwhile_is_no_error() {
         assert_eq!(waited.status.state, TaskState::Completed);
         // To follow an ended task is an error still.
         assert!(soon(client.subscribe("t").next()).await.unwrap().is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_question_that_the_snapshot_shows_ends_the_wait() {
+    // The stream stays open, as it may.
+    let asks = json!({"task": task("t", "TASK_STATE_INPUT_REQUIRED", &[])});
+    let stream = events_text(&[(None, asks)]);
+    let tasks = vec![task("t", WORKING, &[])];
+    let liar = following(move || Lie::Hang(stream.clone().into()), tasks).await;
+    let waited = soon(patient(&liar).await.wait("t")).await.unwrap();
+    assert_eq!(waited.status.state, TaskState::InputRequired);
+}
+
+#[tokio::test]
+async fn a_question_that_opens_the_stream_of_a_message_ends_it_unless_it_is_the_old_one() {
+    let asks = json!({"task": task("t", "TASK_STATE_INPUT_REQUIRED", &[])});
+    for (continued, more, expected) in [
+        (false, "", TaskState::InputRequired),
+        (true, COMPLETED, TaskState::Completed),
+    ] {
+        let mut stream = events_text(&[(None, asks.clone())]);
+        if !more.is_empty() {
+            stream += &format!("data: {}\n\n", status(more));
+        }
+        let liar = Liar::with_card(&["HTTP+JSON"], unchanged, move |_| {
+            Lie::Hang(stream.clone().into())
+        })
+        .await;
+        let mut request = text("x");
+        if continued {
+            request.message.as_mut().unwrap().task_id = "t".to_owned();
+        }
+        let client = patient(&liar).await;
+        let assembly = soon(client.stream(request).finish()).await.unwrap();
+        assert_eq!(assembly.state(), Some(expected));
     }
 }
