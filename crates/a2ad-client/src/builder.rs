@@ -8,12 +8,13 @@ use tokio_util::sync::CancellationToken;
 use url::{Host, Url};
 
 use crate::card::{Cards, FoundCard};
-use crate::client::{Client, Setup};
+use crate::client::Client;
 use crate::credentials::Credentials;
 use crate::dial::{Dialer, Rules};
 use crate::error::Error;
 use crate::interface::{Binding, Choice};
 use crate::settings::{Retries, Sizes, Timeouts};
+use crate::setup::Setup;
 
 /// Makes a [`Client`].
 ///

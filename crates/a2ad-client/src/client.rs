@@ -1,36 +1,26 @@
 //! The operations.
 
-use std::collections::VecDeque;
 use std::fmt;
-use std::future::Future;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use a2ad_proto::{
     AgentCard, CancelTaskRequest, DeleteTaskPushNotificationConfigRequest, ErrorKind,
     GetExtendedAgentCardRequest, GetTaskPushNotificationConfigRequest, GetTaskRequest,
     ListTaskPushNotificationConfigsRequest, ListTaskPushNotificationConfigsResponse,
     ListTasksRequest, ListTasksResponse, Message, Part, Role, SendMessageRequest,
-    SendMessageResponse, SubscribeToTaskRequest, Task, TaskPushNotificationConfig, TaskState, pb,
+    SendMessageResponse, SubscribeToTaskRequest, Task, TaskPushNotificationConfig, TaskState,
 };
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-use url::Url;
 
-use crate::REPLAY;
 use crate::builder::Builder;
-use crate::card::{FoundCard, read_card};
-use crate::credentials::Shown;
-use crate::dial::{Dialer, Limits};
+use crate::calling::{Outcome, Repeat};
+use crate::card::read_card;
 use crate::error::Error;
-use crate::interface::{Binding, Interface};
+use crate::interface::Interface;
+use crate::pages::Tasks;
 use crate::settings::random;
+use crate::setup::{Setup, State};
 use crate::stream::EventStream;
-use crate::transport::{Call, CallOptions, Frames, Line, Operation, Reply, Transport, transport};
-
-/// How many pages of a list are asked for.
-const PAGES_MAX: u32 = 100_000;
+use crate::transport::{CallOptions, Frames, Operation, Reply};
 
 /// A client of one agent. Cheap to clone; clones share their connections.
 #[derive(Clone, Debug)]
@@ -39,8 +29,8 @@ pub struct Client {
 }
 
 pub(crate) struct Inner {
-    setup: Setup,
-    state: Mutex<Arc<State>>,
+    pub(crate) setup: Setup,
+    pub(crate) state: Mutex<Arc<State>>,
 }
 
 /// Not all of it: addresses may hold keys.
@@ -51,46 +41,6 @@ impl fmt::Debug for Inner {
             .field("host", &host)
             .finish_non_exhaustive()
     }
-}
-
-/// What the caller said.
-pub(crate) struct Setup {
-    settings: Builder,
-    base: Url,
-}
-
-/// What follows from the card.
-#[derive(Debug)]
-pub(crate) struct State {
-    found: FoundCard,
-    /// Those that can be used, preferred first; never empty.
-    transports: Vec<Arc<dyn Transport>>,
-    /// The one that worked last.
-    current: AtomicUsize,
-    /// Whether the agent numbers its frames and recognises messages that come again.
-    pub(crate) replay: bool,
-    pub(crate) streaming: bool,
-}
-
-/// A request that names a tenant.
-pub(crate) trait Asking: Clone + Serialize + pb::Message + Send + Sync {
-    fn tenant(&mut self) -> &mut String;
-}
-
-macro_rules! asking {
-    ($($name:ident)+) => {$(
-        impl Asking for $name {
-            fn tenant(&mut self) -> &mut String {
-                &mut self.tenant
-            }
-        }
-    )+};
-}
-
-asking! {
-    SendMessageRequest GetTaskRequest ListTasksRequest CancelTaskRequest SubscribeToTaskRequest
-    TaskPushNotificationConfig GetTaskPushNotificationConfigRequest ListTaskPushNotificationConfigsRequest
-    DeleteTaskPushNotificationConfigRequest GetExtendedAgentCardRequest
 }
 
 /// A message of one text, under an id of its own, to begin a task with.
@@ -110,21 +60,6 @@ pub fn text(said: &str) -> SendMessageRequest {
         }),
         ..SendMessageRequest::default()
     }
-}
-
-/// When a call may be made again although the agent may have got it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Repeat {
-    /// Asking twice is asking once.
-    Always,
-    /// Never.
-    Unsent,
-}
-
-/// An answer or a stream of them.
-pub(crate) enum Outcome {
-    Reply(Reply),
-    Frames(Box<Frames>),
 }
 
 impl Client {
@@ -334,12 +269,7 @@ impl Client {
     /// All tasks that the request asks for, page by page.
     #[must_use]
     pub fn list_all(&self, request: ListTasksRequest) -> Tasks {
-        Tasks {
-            client: self.clone(),
-            request: Some(request),
-            pages: 0,
-            ready: VecDeque::new(),
-        }
+        Tasks::new(self.clone(), request)
     }
 
     /// Asks the agent to stop. The task as it is then may still be working.
@@ -460,244 +390,6 @@ impl Client {
             reply @ Reply::Protobuf(_) => self.read(&reply, "the extended card"),
         }
     }
-
-    /// Whether the message does no harm if it comes twice.
-    pub(crate) fn is_repeatable(
-        &self,
-        request: &SendMessageRequest,
-        options: &CallOptions,
-    ) -> bool {
-        let id = request.message.as_ref().map(|message| &*message.message_id);
-        let has_key = options.idempotency_key.is_some();
-        self.state().replay && (has_key || id.is_some_and(random::is_unique))
-    }
-
-    pub(crate) fn state(&self) -> Arc<State> {
-        let state = self.inner.state.lock();
-        Arc::clone(&state.unwrap_or_else(PoisonError::into_inner))
-    }
-
-    pub(crate) fn settings(&self) -> &Builder {
-        &self.inner.setup.settings
-    }
-
-    /// What an answer says; if it says nothing sensible, without what it may say of our credentials.
-    fn read<T: DeserializeOwned + pb::Message>(
-        &self,
-        reply: &Reply,
-        what: &str,
-    ) -> Result<T, Error> {
-        reply.read(what).map_err(|error| self.conceal(error))
-    }
-
-    fn conceal(&self, error: Error) -> Error {
-        error.map_text(|text| self.settings().credentials.conceal(text))
-    }
-
-    fn timeouts(&self) -> &crate::Timeouts {
-        &self.settings().timeouts
-    }
-
-    async fn ask<R: Asking, T: DeserializeOwned + pb::Message>(
-        &self,
-        operation: Operation,
-        request: &R,
-        what: &str,
-    ) -> Result<T, Error> {
-        self.ask_counted(operation, request, what).await.0
-    }
-
-    /// The same, and whether it was asked more than once.
-    async fn ask_counted<R: Asking, T: DeserializeOwned + pb::Message>(
-        &self,
-        operation: Operation,
-        request: &R,
-        what: &str,
-    ) -> (Result<T, Error>, bool) {
-        let (options, limit) = (CallOptions::default(), self.timeouts().call);
-        let mut tries = 0;
-        let reply = self.counted(
-            operation,
-            request,
-            &options,
-            limit,
-            Repeat::Always,
-            &mut tries,
-        );
-        let read = reply.await.and_then(|reply| self.read(&reply, what));
-        (read, tries > 1)
-    }
-
-    async fn call<R: Asking>(
-        &self,
-        operation: Operation,
-        request: &R,
-        options: &CallOptions,
-        limit: Duration,
-        repeat: Repeat,
-    ) -> Result<Reply, Error> {
-        let mut tries = 0;
-        self.counted(operation, request, options, limit, repeat, &mut tries)
-            .await
-    }
-
-    async fn counted<R: Asking>(
-        &self,
-        operation: Operation,
-        request: &R,
-        options: &CallOptions,
-        limit: Duration,
-        repeat: Repeat,
-        tries: &mut u32,
-    ) -> Result<Reply, Error> {
-        let retries = &self.settings().retries;
-        let limits = self.limits(limit);
-        loop {
-            *tries += 1;
-            let error = match self.once(operation, request, None, options, &limits).await {
-                Ok(Outcome::Reply(reply)) => return Ok(reply),
-                Ok(Outcome::Frames(_)) => return Err(Error::not_a2a("a stream", "")),
-                Err(error) => error,
-            };
-            // Who is turned away at the door was not let in.
-            let harmless = error.is_unsent()
-                || error.kind() == Some(ErrorKind::ResourceExhausted)
-                || repeat == Repeat::Always;
-            if !(harmless && error.is_transient()) || *tries > retries.calls {
-                return Err(error);
-            }
-            let delay = retries.delay(*tries, Some(&error));
-            tracing::debug!(operation = operation.name(), %error, ?delay, "trying again");
-            self.unless_canceled(async {
-                tokio::time::sleep(delay).await;
-                Ok(())
-            })
-            .await?;
-        }
-    }
-
-    fn limits(&self, limit: Duration) -> Limits {
-        Limits {
-            connect: self.timeouts().connect,
-            head: limit,
-            silence: limit,
-            total: Some(limit),
-            answer_bytes_max: self.settings().sizes.answer_bytes,
-        }
-    }
-
-    pub(crate) async fn open<R: Asking>(
-        &self,
-        operation: Operation,
-        request: &R,
-        after: Option<u64>,
-        options: &CallOptions,
-    ) -> Result<Frames, Error> {
-        let silence = self.timeouts().silence;
-        let limits = Limits {
-            connect: self.timeouts().connect,
-            head: options.timeout.unwrap_or(silence),
-            ..Limits::stream(silence)
-        };
-        match self
-            .once(operation, request, after, options, &limits)
-            .await?
-        {
-            Outcome::Frames(frames) => Ok(*frames),
-            Outcome::Reply(_) => Err(Error::not_a2a("no stream", "")),
-        }
-    }
-
-    /// Makes a call at the interface that worked last, or, if that cannot have heard it, at the next.
-    async fn once<R: Asking>(
-        &self,
-        operation: Operation,
-        request: &R,
-        after: Option<u64>,
-        options: &CallOptions,
-        limits: &Limits,
-    ) -> Result<Outcome, Error> {
-        let state = self.state();
-        let first = state.current();
-        let count = state.transports.len();
-        let mut last = None;
-        for index in (0..count).map(|step| (first + step) % count) {
-            let transport = &*state.transports[index];
-            let made = self.once_at(transport, operation, request, after, options, limits);
-            match made.await {
-                Ok(outcome) => {
-                    state.current.store(index, Ordering::Relaxed);
-                    return Ok(outcome);
-                }
-                Err(error) => {
-                    // A version that is not served was not acted on either (DUAL-10).
-                    let elsewhere =
-                        error.is_unsent() || error.kind() == Some(ErrorKind::VersionNotSupported);
-                    let invalid = matches!(error, Error::Invalid { .. });
-                    if !elsewhere || invalid {
-                        return Err(error);
-                    }
-                    let binding = transport.interface().binding;
-                    tracing::debug!(%binding, %error, "an interface cannot be used");
-                    // The preferred interface's failure says most, unless it merely was not the right one.
-                    last.get_or_insert(error);
-                }
-            }
-        }
-        Err(last.unwrap_or(Error::Canceled))
-    }
-
-    async fn once_at<R: Asking>(
-        &self,
-        transport: &dyn Transport,
-        operation: Operation,
-        request: &R,
-        after: Option<u64>,
-        options: &CallOptions,
-        limits: &Limits,
-    ) -> Result<Outcome, Error> {
-        let interface = transport.interface();
-        let mut request = request.clone();
-        if request.tenant().is_empty() {
-            request.tenant().clone_from(&interface.tenant);
-        }
-        let tenant = request.tenant().clone();
-        if interface.binding == Binding::HttpJson {
-            request.tenant().clear();
-        }
-        let call = Call {
-            operation,
-            params: &request,
-            tenant: &tenant,
-            after,
-            options,
-            limits: limits.clone(),
-        };
-        let streams = matches!(
-            operation,
-            Operation::SendStreamingMessage | Operation::SubscribeToTask
-        );
-        self.unless_canceled(async {
-            if streams {
-                let frames = transport.open(call).await?;
-                Ok(Outcome::Frames(Box::new(frames)))
-            } else {
-                transport.call(call).await.map(Outcome::Reply)
-            }
-        })
-        .await
-    }
-
-    pub(crate) async fn unless_canceled<T>(
-        &self,
-        work: impl Future<Output = Result<T, Error>>,
-    ) -> Result<T, Error> {
-        tokio::select! {
-            biased;
-            () = self.settings().cancel.cancelled() => Err(Error::Canceled),
-            done = work => done,
-        }
-    }
 }
 
 /// Gives a message an id, so that it can be sent again.
@@ -706,131 +398,5 @@ fn name(request: &mut SendMessageRequest) {
         && message.message_id.is_empty()
     {
         message.message_id = random::uuid().unwrap_or_default();
-    }
-}
-
-impl State {
-    fn current(&self) -> usize {
-        self.current.load(Ordering::Relaxed)
-    }
-}
-
-impl Setup {
-    pub(crate) fn new(settings: Builder, base: Url) -> Self {
-        Self { settings, base }
-    }
-
-    pub(crate) fn into_client(self, found: FoundCard) -> Result<Client, Error> {
-        let state = Mutex::new(Arc::new(self.state_of(found)?));
-        Ok(Client {
-            inner: Arc::new(Inner { setup: self, state }),
-        })
-    }
-
-    fn dialer(&self, trusted: bool) -> Result<Dialer, Error> {
-        let settings = &self.settings;
-        let trusted = settings.trusted_dialer.as_ref().filter(|_| trusted);
-        let dialer = trusted.or(settings.dialer.as_ref()).cloned();
-        dialer.ok_or(Error::invalid("a client without a dialer"))
-    }
-
-    pub(crate) async fn find_card(&self) -> Result<FoundCard, Error> {
-        let settings = &self.settings;
-        let dialer = self.dialer(true)?;
-        let call = settings.timeouts.call;
-        let limits = Limits {
-            connect: settings.timeouts.connect,
-            head: call,
-            silence: call,
-            total: Some(call),
-            ..Limits::default()
-        };
-        let find = settings
-            .cards
-            .find(&dialer, &self.base, &settings.credentials, &limits);
-        tokio::select! {
-            biased;
-            () = settings.cancel.cancelled() => Err(Error::Canceled),
-            found = find => {
-                found.map_err(|error| error.map_text(|text| settings.credentials.conceal(text)))
-            }
-        }
-    }
-
-    fn state_of(&self, found: FoundCard) -> Result<State, Error> {
-        let settings = &self.settings;
-        let card = &found.card;
-        let interfaces = settings.choice.interfaces(card, &found.url)?;
-        let declared = &card.capabilities.extensions;
-        let replay = declared.iter().any(|extension| extension.uri == REPLAY);
-        let nothing = Shown {
-            headers: http::HeaderMap::new(),
-            query: Vec::new(),
-        };
-        let mut transports = Vec::new();
-        for interface in interfaces {
-            let shown = if interface.trusted {
-                settings.credentials.show(card)?
-            } else {
-                if !settings.credentials.is_empty() {
-                    let host = interface.url.host_str().unwrap_or_default();
-                    let binding = interface.binding;
-                    tracing::warn!(%binding, host, "an interface at another origin gets no credentials");
-                }
-                nothing.clone()
-            };
-            transports.push(transport(Line {
-                dialer: self.dialer(interface.trusted)?,
-                interface,
-                shown,
-                credentials: settings.credentials.clone(),
-                extensions: settings.extensions.clone(),
-                replay,
-                event_bytes_max: settings.sizes.event_bytes,
-            }));
-        }
-        Ok(State {
-            streaming: card.capabilities.streaming == Some(true),
-            found,
-            transports,
-            current: AtomicUsize::new(0),
-            replay,
-        })
-    }
-}
-
-/// The tasks of a list, page by page.
-#[derive(Debug)]
-pub struct Tasks {
-    client: Client,
-    /// None after the last page.
-    request: Option<ListTasksRequest>,
-    pages: u32,
-    ready: VecDeque<Task>,
-}
-
-impl Tasks {
-    /// The next task; `None` after the last one, or after an error.
-    pub async fn next(&mut self) -> Option<Result<Task, Error>> {
-        // A page may have no tasks and still not be the last (LIST-09).
-        while self.ready.is_empty() {
-            let mut request = self.request.take()?;
-            let page = match self.client.list(request.clone()).await {
-                Ok(page) => page,
-                Err(error) => return Some(Err(error)),
-            };
-            self.ready = page.tasks.into();
-            self.pages += 1;
-            if page.next_page_token.is_empty() {
-                continue;
-            }
-            if page.next_page_token == request.page_token || self.pages >= PAGES_MAX {
-                self.ready.clear();
-                return Some(Err(Error::not_a2a("a list without an end", "")));
-            }
-            request.page_token = page.next_page_token;
-            self.request = Some(request);
-        }
-        self.ready.pop_front().map(Ok)
     }
 }

@@ -10,24 +10,28 @@
 
 pub mod assemble;
 mod builder;
+mod calling;
 mod card;
 mod client;
 mod credentials;
 pub mod dial;
 mod error;
 mod interface;
+mod pages;
 mod refusal;
 mod settings;
+mod setup;
 pub mod sse;
 mod stream;
 mod transport;
 
 pub use builder::Builder;
 pub use card::{Cards, FoundCard};
-pub use client::{Client, Tasks, text};
+pub use client::{Client, text};
 pub use credentials::Credentials;
 pub use error::{Error, Refusal};
 pub use interface::{Binding, Interface};
+pub use pages::Tasks;
 pub use settings::{Retries, Sizes, Timeouts};
 pub use stream::{Event, EventStream};
 pub use transport::{CallOptions, Frames};

@@ -1,0 +1,56 @@
+//! Lists, page by page.
+
+use std::collections::VecDeque;
+
+use a2ad_proto::{ListTasksRequest, Task};
+
+use crate::client::Client;
+use crate::error::Error;
+
+/// How many pages of a list are asked for.
+const PAGES_MAX: u32 = 100_000;
+
+/// The tasks of a list, page by page.
+#[derive(Debug)]
+pub struct Tasks {
+    client: Client,
+    /// None after the last page.
+    request: Option<ListTasksRequest>,
+    pages: u32,
+    ready: VecDeque<Task>,
+}
+
+impl Tasks {
+    pub(crate) fn new(client: Client, request: ListTasksRequest) -> Self {
+        Self {
+            client,
+            request: Some(request),
+            pages: 0,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// The next task; `None` after the last one, or after an error.
+    pub async fn next(&mut self) -> Option<Result<Task, Error>> {
+        // A page may have no tasks and still not be the last (LIST-09).
+        while self.ready.is_empty() {
+            let mut request = self.request.take()?;
+            let page = match self.client.list(request.clone()).await {
+                Ok(page) => page,
+                Err(error) => return Some(Err(error)),
+            };
+            self.ready = page.tasks.into();
+            self.pages += 1;
+            if page.next_page_token.is_empty() {
+                continue;
+            }
+            if page.next_page_token == request.page_token || self.pages >= PAGES_MAX {
+                self.ready.clear();
+                return Some(Err(Error::not_a2a("a list without an end", "")));
+            }
+            request.page_token = page.next_page_token;
+            self.request = Some(request);
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
