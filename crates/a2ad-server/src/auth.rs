@@ -59,10 +59,10 @@ fn credentials(config: &AuthConfig, tokens: &Tokens) -> Result<Vec<Credential>, 
         Some(Credential {
             kind,
             digest,
-            principal: Principal {
+            principal: Arc::new(Principal {
                 owner: owner.parse().ok()?,
                 scopes: scopes.iter().map(|scope| scope.0.clone()).collect(),
-            },
+            }),
         })
     };
     let bearer = config.tokens.iter().filter_map(|it| {

@@ -5,6 +5,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use a2ad_core::clock::Surroundings;
 use a2ad_transport::auth::{Credential, Digest, Kind, Principal};
@@ -220,10 +221,10 @@ impl StoredToken {
         Some(Credential {
             kind: Kind::Bearer,
             digest: Digest::from_hex(&self.sha256)?,
-            principal: Principal {
+            principal: Arc::new(Principal {
                 owner: format!("token:{}", self.name.as_str()).parse().ok()?,
                 scopes: self.scopes.iter().map(|scope| scope.0.clone()).collect(),
-            },
+            }),
         })
     }
 }

@@ -212,9 +212,9 @@ impl App {
         if self.only_grpc {
             return refuse(Refusal::OnlyGrpc);
         }
-        let route = inner.find(head.uri.path(), identified.as_ref().ok());
+        let route = inner.find(head.uri.path(), identified.as_deref().ok());
         let open = route.as_ref().is_some_and(|route| inner.is_open(route));
-        let principal = match &identified {
+        let principal = match identified.as_deref() {
             Ok(principal) => principal,
             Err(_) if open => &Principal::nobody(),
             // Before it is said whether there is anything here.

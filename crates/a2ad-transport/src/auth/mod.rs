@@ -140,6 +140,8 @@ pub struct Auth {
     /// Which kinds of credential there can be, for the challenge.
     pub kinds: Vec<Kind>,
     credentials: RwLock<Arc<Vec<Credential>>>,
+    /// Made once: where authentication is off, every request is theirs.
+    anonymous: Arc<Principal>,
 }
 
 /// The header of API keys where nothing else is said.
@@ -158,6 +160,7 @@ impl Auth {
             public_health: true,
             kinds: Vec::new(),
             credentials: RwLock::default(),
+            anonymous: Arc::new(Principal::anonymous()),
         }
     }
 
@@ -174,9 +177,9 @@ impl Auth {
     ///
     /// # Errors
     /// If nobody can be told from it. The reason is for the log.
-    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Principal, Unknown> {
+    pub(crate) fn identify(&self, headers: &HeaderMap) -> Result<Arc<Principal>, Unknown> {
         if !self.required {
-            return Ok(Principal::anonymous());
+            return Ok(Arc::clone(&self.anonymous));
         }
         let credentials = Arc::clone(&self.credentials.read().unwrap_or_else(|it| it.into_inner()));
         let mut refused = Unknown::Nothing;
@@ -263,7 +266,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Whose it is. Every known credential is compared, in the same time whether it fits or not.
-    fn find(&self, known: &[Credential]) -> Result<Principal, Unknown> {
+    fn find(&self, known: &[Credential]) -> Result<Arc<Principal>, Unknown> {
         let digest = Digest::of(&self.secret);
         let mut found = None;
         for credential in known {

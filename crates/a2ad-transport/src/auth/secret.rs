@@ -1,6 +1,7 @@
 //! Secrets, kept as their digests.
 
 use std::fmt;
+use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
@@ -75,7 +76,7 @@ pub struct Credential {
     /// What it is.
     pub digest: Digest,
     /// Whose it is.
-    pub principal: Principal,
+    pub principal: Arc<Principal>,
 }
 
 impl Credential {

@@ -11,7 +11,7 @@ fn auth() -> Auth {
     let credential = |kind, digest, name: &str| Credential {
         kind,
         digest,
-        principal: principal(name),
+        principal: Arc::new(principal(name)),
     };
     let auth = Auth {
         required: true,

@@ -91,7 +91,7 @@ where
     let open = inner.auth.public_health && is_health;
     let principal = match inner.auth.identify(&head.headers) {
         Ok(principal) => principal,
-        Err(_) if open => Principal::nobody(),
+        Err(_) if open => Arc::new(Principal::nobody()),
         Err(why) => {
             tracing::info!(peer = %connection.peer(), reason = %why, "a caller was turned away");
             let mut response = refuse(Refusal::Unauthorized, limits).map(Body::Grpc);
