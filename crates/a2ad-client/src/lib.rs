@@ -25,6 +25,7 @@ pub mod sse;
 mod stream;
 mod transport;
 
+pub use a2ad_proto::REPLAY;
 pub use builder::Builder;
 pub use card::{Cards, FoundCard};
 pub use client::{Client, text};
@@ -38,10 +39,6 @@ pub use transport::{CallOptions, Frames};
 
 /// The version of the protocol that we speak.
 pub const VERSION: &str = "1.0";
-
-/// The extension of agents that number the events of their streams, resume them from any number, and recognise
-/// messages that come again.
-pub const REPLAY: &str = "urn:a2ad:replay:v1";
 
 /// The examples of docs/client.md, which are compiled.
 #[cfg(doctest)]

@@ -67,3 +67,8 @@ pub use security::{
 };
 pub use task::{ListedTask, Task, TaskState, TaskStatus};
 pub use time::{Timestamp, TimestampError};
+
+/// The extension of agents that number the events of their streams, resume them from any number, and recognise
+/// messages that come again. Where a binding has no place for an event's number, its metadata holds it under this
+/// name.
+pub const REPLAY: &str = "urn:a2ad:replay:v1";

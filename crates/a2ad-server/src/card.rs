@@ -6,8 +6,9 @@ use std::path::Path;
 
 use a2ad_core::agent::AgentPolicy;
 use a2ad_core::modes::Modes;
-use a2ad_proto::{AgentCapabilities, AgentCard, AgentExtension, AgentSkill, SecurityScheme};
-use a2ad_transport::REPLAY;
+use a2ad_proto::{
+    AgentCapabilities, AgentCard, AgentExtension, AgentSkill, REPLAY, SecurityScheme,
+};
 
 use crate::config::{AgentConfig, CardSource, Skill};
 use crate::error::StartError;

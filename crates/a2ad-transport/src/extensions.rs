@@ -8,9 +8,6 @@ use crate::errors::{Fault, Refusal};
 /// The header, in requests and answers.
 pub(crate) const NAME: HeaderName = HeaderName::from_static("a2a-extensions");
 
-/// Frames carry their number in their metadata where the binding has no place for it.
-pub const REPLAY: &str = "urn:a2ad:replay:v1";
-
 /// What an agent's card declares.
 #[derive(Debug)]
 pub(crate) struct Declared(Vec<(String, bool)>);

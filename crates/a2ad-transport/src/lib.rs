@@ -67,7 +67,6 @@ mod tests;
 
 pub use address::{Address, Grpc};
 pub use edge::{App, Edge, RenderMetrics};
-pub use extensions::REPLAY;
 pub use ipnet::IpNet;
 pub use limits::Limits;
 pub use listen::{Drained, serve};

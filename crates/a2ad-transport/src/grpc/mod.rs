@@ -13,7 +13,7 @@ mod write;
 
 use std::sync::Arc;
 
-use a2ad_proto::pb;
+use a2ad_proto::{REPLAY, pb};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, BoxStream, StreamExt as _};
@@ -32,7 +32,7 @@ use crate::body;
 use crate::call::{Call, Reply, Request};
 use crate::edge::Inner;
 use crate::errors::{Fault, Refusal};
-use crate::extensions::{Active, REPLAY};
+use crate::extensions::Active;
 use crate::follow::Follow;
 use crate::http_json;
 use crate::limits::Limits;

@@ -6,7 +6,7 @@ use a2ad_core::engine::{EngineError, Frame};
 use a2ad_core::keys::Number;
 use a2ad_proto::pb::Message;
 use a2ad_proto::{
-    ListTasksResponse, Metadata, SendMessageResponse, StreamResponse, Task, from_json,
+    ListTasksResponse, Metadata, REPLAY, SendMessageResponse, StreamResponse, Task, from_json,
 };
 use futures_util::stream::{StreamExt as _, unfold};
 use serde::de::DeserializeOwned;
@@ -16,7 +16,6 @@ use tonic::Status;
 
 use super::{Messages, within};
 use crate::errors::{Fault, Refusal};
-use crate::extensions::REPLAY;
 use crate::follow::{Fetched, Follow};
 use crate::method::Method;
 

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2ad_proto::{AgentCard, AgentExtension};
+use a2ad_proto::{AgentCard, AgentExtension, REPLAY};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -24,7 +24,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::address::Address;
 use crate::edge::{App, Inner};
-use crate::extensions::REPLAY;
 use crate::limits::Limits;
 use crate::listen::{Drained, serve};
 use crate::meters::Meters;
