@@ -342,7 +342,7 @@ mod tests {
             let records: Vec<Record> = [begun()].into_iter().chain(updates).collect();
             let mut fold = Fold::default();
             for record in &records {
-                apply(&mut fold, record);
+                apply(&mut fold, record.clone());
             }
             let assembly = assemble(&records);
             prop_assert_eq!(assembly.task(), Some(&fold.task));

@@ -1,15 +1,15 @@
 //! The port to agents: whoever implements [`Agent`] can be served.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use a2ad_proto::{AgentId, Artifact, ContextId, Message, Metadata, Part, TaskId, Timestamp};
 use futures_util::future::BoxFuture;
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
-use crate::keys::{Attempt, Owner};
+use crate::keys::{Attempt, ContextKey, Owner, PublicIds};
 use crate::modes::Modes;
+use crate::said::Speaker;
 
 /// Something that can work on a turn.
 pub trait Agent: Send + Sync + std::fmt::Debug {
@@ -100,7 +100,9 @@ pub struct Turn {
 pub(crate) struct TurnShared {
     pub(crate) task_id: TaskId,
     pub(crate) context_id: ContextId,
-    pub(crate) context_key: String,
+    pub(crate) context: ContextKey,
+    pub(crate) context_key: OnceLock<String>,
+    pub(crate) ids: PublicIds,
     pub(crate) agent: AgentId,
     pub(crate) owner: Owner,
     pub(crate) attempt: Attempt,
@@ -109,7 +111,7 @@ pub(crate) struct TurnShared {
     pub(crate) accepted_output_modes: Vec<String>,
     pub(crate) history: Vec<Message>,
     pub(crate) deadline: Option<Timestamp>,
-    pub(crate) say: mpsc::Sender<Say>,
+    pub(crate) speaker: Speaker,
     pub(crate) stop: CancellationToken,
 }
 
@@ -167,7 +169,17 @@ impl Turn {
     /// An opaque name of the conversation that no other owner's can equal.
     #[must_use]
     pub fn context_key(&self) -> &str {
-        &self.shared.context_key
+        let shared = &*self.shared;
+        // Not all agents keep anything, so it is made when asked for.
+        shared.context_key.get_or_init(|| {
+            let tag = shared.ids.tag(&[
+                b"context",
+                &shared.context.0.to_le_bytes(),
+                shared.owner.as_str().as_bytes(),
+                shared.agent.as_str().as_bytes(),
+            ]);
+            tag.iter().map(|byte| format!("{byte:02x}")).collect()
+        })
     }
 
     /// The agent addressed.
@@ -197,7 +209,7 @@ impl Turn {
     /// Says something. Waits while what was said before is still being written and the buffer is
     /// full. Cancel-safe: if dropped, nothing was said.
     pub async fn say(&self, say: Say) -> Result<(), TurnOver> {
-        self.shared.say.send(say).await.map_err(|_| TurnOver)
+        self.shared.speaker.say(say).await
     }
 
     /// Adds to the answer's text.

@@ -1,5 +1,6 @@
 //! Time and randomness, which come from outside so that tests can bring their own.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
 use a2ad_proto::Timestamp;
@@ -42,14 +43,32 @@ pub struct SystemRandom;
 
 impl Random for SystemRandom {
     fn bits(&self) -> u128 {
-        let mut bytes = [0; 16];
-        #[expect(
-            clippy::expect_used,
-            reason = "without random numbers no id is safe to hand out; stopping is right"
-        )]
-        getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
-        u128::from_le_bytes(bytes)
+        STOCK.with_borrow_mut(|stock| {
+            loop {
+                if let Some(bits) = stock.pop() {
+                    return bits;
+                }
+                *stock = fetch();
+            }
+        })
     }
+}
+
+thread_local! {
+    /// Random numbers fetched ahead, since asking the operating system takes longer than making an
+    /// id of them. Each is handed out once.
+    static STOCK: RefCell<Vec<u128>> = const { RefCell::new(Vec::new()) };
+}
+
+fn fetch() -> Vec<u128> {
+    let mut bytes = [0; 64 * 16];
+    #[expect(
+        clippy::expect_used,
+        reason = "without random numbers no id is safe to hand out; stopping is right"
+    )]
+    getrandom::fill(&mut bytes).expect("the operating system gives random numbers");
+    let (words, _) = bytes.as_chunks::<16>();
+    words.iter().copied().map(u128::from_le_bytes).collect()
 }
 
 /// A random version-4 UUID, for ids that carry nothing.

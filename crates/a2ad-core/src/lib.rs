@@ -14,5 +14,6 @@ pub mod contract;
 pub mod engine;
 pub mod keys;
 pub mod modes;
+mod said;
 pub mod store;
 pub mod task;

@@ -274,6 +274,16 @@ pub fn is_json(text: &[u8]) -> bool {
 /// Writes a value as compact JSON.
 #[must_use]
 pub fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
+    let mut out = Vec::with_capacity(512);
+    write_json(value, &mut out);
+    out
+}
+
+/// Adds a value as compact JSON to `out`.
+pub fn write_json<T: Serialize>(value: &T, out: &mut Vec<u8>) {
+    let from = out.len();
     // Fails only for maps whose keys are not strings, which the types of this crate do not have.
-    serde_json::to_vec(value).unwrap_or_default()
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(from);
+    }
 }

@@ -40,7 +40,7 @@ pub use card::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface,
     AgentProvider, AgentSkill,
 };
-pub use check::{FieldViolation, Violations, from_json, is_json, to_json};
+pub use check::{FieldViolation, Violations, from_json, is_json, to_json, write_json};
 pub use error::{ERROR_DOMAIN, ErrorKind};
 pub use event::{
     SendMessageResponse, StreamResponse, TaskArtifactUpdateEvent, TaskStatusUpdateEvent,

@@ -341,7 +341,7 @@ pub async fn the_newest_snapshot_wins(harness: &dyn Harness) {
     let early = world.fold(key).await.snapshot();
     let mut change = world.decide(&head, &[follow_up("more")]);
     let mut fold = world.fold(key).await;
-    crate::task::apply(&mut fold, &change.entries[0].record().unwrap());
+    crate::task::apply(&mut fold, change.entries[0].record().unwrap());
     change.snapshot = Some(fold.snapshot());
     let head = world.commit(change).await.head;
     assert_eq!(

@@ -241,7 +241,7 @@ pub async fn artifacts_are_listed_only_when_asked_for(harness: &dyn Harness) {
     );
     let mut fold: Fold = world.fold(head.identity.key).await;
     for entry in &change.entries {
-        apply(&mut fold, &entry.record().unwrap());
+        apply(&mut fold, entry.record().unwrap());
     }
     change.snapshot = Some(fold.snapshot());
     world.commit(change).await;
@@ -277,7 +277,7 @@ pub async fn a_page_ends_at_a_bound_of_bytes(harness: &dyn Harness) {
         );
         let mut fold: Fold = world.fold(head.identity.key).await;
         for entry in &change.entries {
-            apply(&mut fold, &entry.record().unwrap());
+            apply(&mut fold, entry.record().unwrap());
         }
         change.snapshot = Some(fold.snapshot());
         world.commit(change).await;

@@ -25,7 +25,7 @@ pub async fn purging_removes_all_of_what_ended_before_and_nothing_else(harness: 
     let old = world.commit(change).await.head;
     let mut change = world.decide(&old, &[finish(&old, Outcome::Completed(None))]);
     let mut fold = world.fold(old.identity.key).await;
-    crate::task::apply(&mut fold, &change.entries[0].record().unwrap());
+    crate::task::apply(&mut fold, change.entries[0].record().unwrap());
     change.snapshot = Some(fold.snapshot());
     let old = world.commit(change).await.head;
     let mut others = Vec::new();

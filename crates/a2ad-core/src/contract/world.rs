@@ -193,7 +193,7 @@ impl<'a> World<'a> {
     pub(super) async fn fold(&self, task: TaskKey) -> Fold {
         let mut fold = Fold::default();
         for entry in self.journal(task, 1 << 20).await {
-            apply(&mut fold, &entry.record().unwrap());
+            apply(&mut fold, entry.record().unwrap());
         }
         fold
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use a2ad_proto::{ContextId, Message, SendMessageRequest};
+use a2ad_proto::{Message, SendMessageRequest};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
@@ -12,26 +12,31 @@ use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::{Fingerprint, fingerprint};
 use super::read::{wrap_message, wrap_task};
-use super::run::{Asked, Begin, Ended, Lease, Live, TASKS_BEGUN, Warm, count_end};
-use super::speak::{Silenced, Voice};
+use super::run::{Begin, Lease};
+use super::submit::{Opening, Submission, Whole};
 use super::{CONFLICTS_MAX, Caller, Engine, EngineError, Inner, Served};
-use crate::agent::Say;
-use crate::keys::{Attempt, ContextKey, Number, TurnRef};
-use crate::store::{Applied, Change, ChangeError, ContextChoice, Once, OnceHit};
-use crate::task::{Command, Fold, Head, Identity, Refusal, TurnState};
+use crate::keys::{Attempt, Number, TurnRef};
+use crate::store::{Applied, ChangeError, Once, OnceHit};
+use crate::task::{Command, Head, Refusal, TurnState};
 
 /// A message that is in the journal.
-struct Accepted {
-    watching: Watching,
-    /// The entry that holds the message.
-    number: Number,
-    /// The task as of that entry, where it is known without reading and a stream opens with it.
-    fold: Option<Fold>,
-    /// The message had been sent before; this is the task it made then.
-    again: bool,
+enum Accepted {
+    /// So is all that came of it.
+    Whole(Whole),
+    /// Somebody works on it, or will, or has long ago.
+    Followed(Followed),
 }
 
-impl Accepted {
+/// A message whose task has to be watched to see what comes of it.
+pub(super) struct Followed {
+    pub(super) watching: Watching,
+    /// The entry that holds the message.
+    pub(super) number: Number,
+    /// The message had been sent before; this is the task it made then.
+    pub(super) again: bool,
+}
+
+impl Followed {
     /// The direct reply to the message, if it made the task and the task has come to that. Who
     /// continues a task is answered with the task (SEND-15).
     async fn reply(&self, inner: &Inner) -> Result<Option<(Number, Message)>, EngineError> {
@@ -49,29 +54,25 @@ impl Engine {
     pub async fn send(
         &self,
         caller: &Caller,
-        request: SendMessageRequest,
+        request: impl Into<Box<SendMessageRequest>>,
     ) -> Result<Bytes, EngineError> {
         let inner = &self.inner;
+        let request = request.into();
         let configuration = request.configuration.as_ref();
         let history_length = configuration.and_then(|asked| asked.history_length);
         let blocking = configuration.is_none_or(|asked| !asked.return_immediately);
-        let accepted = inner.accept(caller, request).await?;
-        if blocking {
-            let number = accepted.number;
-            inner
-                .wait_until(&accepted.watching, |head| {
-                    head.version >= number && head.is_settled()
-                })
-                .await?;
-        }
-        let task = inner
-            .task_json(accepted.watching.task, history_length)
-            .await?;
-        // Looked for after the task was read, so that no task is shown that a reply has ended.
-        Ok(match accepted.reply(inner).await? {
-            Some((_, reply)) => wrap_message(&reply),
-            None => wrap_task(&task),
-        })
+        let accepted = match inner.accept(caller, request).await? {
+            Accepted::Whole(whole) => {
+                return Ok(match whole.reply {
+                    Some(reply) => wrap_message(&reply),
+                    None if history_length.is_none() => wrap_task(&whole.snapshot.task_json()),
+                    None => wrap_task(&inner.task_json(whole.task, history_length).await?),
+                });
+            }
+            Accepted::Followed(accepted) => accepted,
+        };
+        // Boxed, so that those who need not wait do not carry what waiting takes.
+        Box::pin(inner.result(accepted, blocking, history_length)).await
     }
 
     /// SendStreamingMessage. Opens with the task as of the entry that the message made, then
@@ -85,63 +86,99 @@ impl Engine {
     pub async fn stream(
         &self,
         caller: &Caller,
-        request: SendMessageRequest,
+        request: impl Into<Box<SendMessageRequest>>,
         after: Option<Number>,
     ) -> Result<Frames, EngineError> {
         let inner = &self.inner;
+        let request = request.into();
         let configuration = request.configuration.as_ref();
         let history_length = configuration.and_then(|asked| asked.history_length);
-        let accepted = inner.accept(caller, request).await?;
-        if let Some(after) = after.filter(|after| accepted.again && *after >= accepted.number) {
-            let head = inner.head(accepted.watching.task).await?;
-            let head = head.ok_or_else(|| EngineError::not_found(""))?;
-            check_cursor(after, &head)?;
-            return Ok(Frames::after(
-                inner,
-                accepted.watching,
-                after,
-                EndsAt::InputRequired,
-            ));
-        }
-        let fold = match accepted.fold {
-            Some(fold) => fold,
-            None => {
-                if let Some((number, reply)) = accepted.reply(inner).await? {
-                    return Ok(Frames::reply(inner, accepted.watching, number, &reply));
-                }
-                inner
-                    .fold(accepted.watching.task, Some(accepted.number))
-                    .await?
+        let accepted = match inner.accept(caller, request).await? {
+            Accepted::Whole(Whole {
+                task,
+                version,
+                reply: Some(reply),
+                ..
+            }) => return Ok(Frames::reply(inner, task, version, &reply)),
+            Accepted::Whole(whole) if history_length.is_none() => {
+                let ends_at = EndsAt::InputRequired;
+                return Ok(Frames::known(inner, whole.task, whole.entries, ends_at));
             }
+            Accepted::Whole(whole) => Followed {
+                watching: inner.hub.watch(whole.task),
+                number: Number::FIRST,
+                again: false,
+            },
+            Accepted::Followed(accepted) => accepted,
         };
-        Ok(Frames::from_fold(
-            inner,
-            accepted.watching,
-            fold,
-            history_length,
-            EndsAt::InputRequired,
-        ))
+        Box::pin(inner.frames(accepted, after, history_length)).await
     }
 }
 
 impl Inner {
+    /// What came of a message; waits for it if `blocking`.
+    async fn result(
+        &self,
+        accepted: Followed,
+        blocking: bool,
+        history_length: Option<i32>,
+    ) -> Result<Bytes, EngineError> {
+        if blocking {
+            let number = accepted.number;
+            let settled = |head: &Head| head.version >= number && head.is_settled();
+            self.wait_until(&accepted.watching, settled).await?;
+        }
+        let task = accepted.watching.task;
+        let task = self.task_json(task, history_length).await?;
+        // Looked for after the task was read, so that no task is shown that a reply has ended.
+        Ok(match accepted.reply(self).await? {
+            Some((_, reply)) => wrap_message(&reply),
+            None => wrap_task(&task),
+        })
+    }
+
+    /// The stream of a message that may have been sent before.
+    async fn frames(
+        self: &Arc<Self>,
+        accepted: Followed,
+        after: Option<Number>,
+        history_length: Option<i32>,
+    ) -> Result<Frames, EngineError> {
+        let ends_at = EndsAt::InputRequired;
+        let task = accepted.watching.task;
+        if let Some(after) = after.filter(|after| accepted.again && *after >= accepted.number) {
+            let head = self.head(task).await?;
+            let head = head.ok_or_else(|| EngineError::not_found(""))?;
+            check_cursor(after, &head)?;
+            return Ok(Frames::after(self, accepted.watching, after, ends_at));
+        }
+        if accepted.again
+            && let Some((number, reply)) = accepted.reply(self).await?
+        {
+            return Ok(Frames::reply(self, task, number, &reply));
+        }
+        if accepted.number == Number::FIRST && history_length.is_none() {
+            // The first entry is the task as of its message.
+            let watching = accepted.watching;
+            return Ok(Frames::after(self, watching, Number::ZERO, ends_at));
+        }
+        let fold = self.fold(task, Some(accepted.number)).await?;
+        let watching = accepted.watching;
+        Ok(Frames::from_fold(
+            self,
+            watching,
+            fold,
+            history_length,
+            ends_at,
+        ))
+    }
+
     /// Puts a message into a journal and its turn into the queue, durably. Once begun it is seen
     /// through (SEND-18).
     async fn accept(
         self: &Arc<Self>,
         caller: &Caller,
-        request: SendMessageRequest,
-    ) -> Result<Accepted, EngineError> {
-        let inner = Arc::clone(self);
-        let caller = caller.clone();
-        self.see_through(async move { inner.take_in(&caller, request).await })
-            .await
-    }
-
-    async fn take_in(
-        self: &Arc<Self>,
-        caller: &Caller,
-        request: SendMessageRequest,
+        request: Box<SendMessageRequest>,
     ) -> Result<Accepted, EngineError> {
         request.check()?;
         self.refuse_if_closing()?;
@@ -165,185 +202,58 @@ impl Inner {
         );
         if let Err(refusal) = check_content(&served.policy, &request) {
             // The agent may have taken more when the message first came.
-            return match self.earlier(caller, mark).await? {
-                Some(accepted) => Ok(accepted),
+            return match Box::pin(self.earlier(caller, mark)).await? {
+                Some(accepted) => Ok(Accepted::Followed(accepted)),
                 None => Err(refusal),
             };
         }
-        if message.task_id.is_empty() {
-            self.submit(caller, served, request, mark).await
-        } else {
-            self.follow_up(caller, served, request, mark).await
+        if !message.task_id.is_empty() {
+            let done = self.begin_follow_up(caller, served, request, mark);
+            return done.await.map(Accepted::Followed);
+        }
+        let key = self.new_key().await?;
+        match self.prepare(caller, served, request, mark, key)? {
+            // The store finishes a commit whether anybody waits or not, and nothing follows it.
+            Submission::Whole(whole) => match whole.commit(self).await {
+                Ok(whole) => Ok(Accepted::Whole(whole)),
+                Err(error) => self.not_submitted(error, mark).map(Accepted::Followed),
+            },
+            Submission::Opening(opening) => {
+                let done = self.begin_opening(opening, served, mark);
+                done.await.map(Accepted::Followed)
+            }
         }
     }
 
-    async fn submit(
+    // These two are no async functions, so that the futures they spawn are no part of their callers'.
+
+    fn begin_opening(
+        self: &Arc<Self>,
+        opening: Box<Opening>,
+        served: &Arc<Served>,
+        mark: Option<Fingerprint>,
+    ) -> impl Future<Output = Result<Followed, EngineError>> + use<> {
+        let (inner, served) = (Arc::clone(self), Arc::clone(served));
+        self.see_through(async move { opening.commit(&inner, &served, mark).await })
+    }
+
+    fn begin_follow_up(
         self: &Arc<Self>,
         caller: &Caller,
         served: &Arc<Served>,
-        request: SendMessageRequest,
+        request: Box<SendMessageRequest>,
         mark: Option<Fingerprint>,
-    ) -> Result<Accepted, EngineError> {
-        let (mut message, metadata, accepted_output_modes) = unpack(request)?;
-        let key = self.new_key().await?;
-        let ids = self.store.public_ids();
-        let random = &self.surroundings.random;
-        let (context_id, context) = if message.context_id.is_empty() {
-            let minted = ids.context_id(ContextKey(key.0), random.bits());
-            (minted, ContextChoice::Minted)
-        } else {
-            let named: ContextId =
-                message
-                    .context_id
-                    .parse()
-                    .map_err(|error: a2ad_proto::IdError| {
-                        EngineError::invalid("message.contextId", error.to_string())
-                    })?;
-            (named.clone(), ContextChoice::Named(named))
-        };
-        let head = Head::unborn(Identity {
-            key,
-            id: ids.task_id(key, random.bits()),
-            context: ContextKey(key.0),
-            context_id,
-            scope: caller.scope.clone(),
-        });
-        message.task_id = head.identity.id.as_str().to_owned();
-        message.context_id = head.identity.context_id.as_str().to_owned();
-
-        let number = Number::FIRST;
-        let lease = Lease {
-            turn: TurnRef { task: key, number },
-            agent: caller.scope.agent.clone(),
-            attempt: Attempt::FIRST,
-        };
-        let asked = Asked {
-            message: message.clone(),
-            metadata: metadata.clone(),
-            accepted_output_modes: accepted_output_modes.clone(),
-            history: Vec::new(),
-        };
-        let mut draft = Draft::new(&head, Some(Fold::default()));
-        let command = Command::Submit {
-            message,
-            metadata,
-            accepted_output_modes,
-        };
-        draft
-            .command(command, self.now())
-            .map_err(|refusal| EngineError::Internal(Box::new(refusal)))?;
-        let slot = self.free_slot(served);
-        let watching = self.hub.watch(key);
-        let once = mark.map(|mark| mark.once(number));
-
-        // In a context of its own nothing can precede the turn, so it may begin before it is
-        // written, if its agent allows; and if it ends at once, one commit is all it takes.
-        let mut early = None;
-        if slot.is_some() && context == ContextChoice::Minted && served.agent.is_pure() {
-            let mut live = Live::begin(self, served, &lease, &head.identity, asked.clone());
-            live.poll_once().await;
-            if let Some((says, ended)) = live.take_whole() {
-                let whole = self.whole_turn(draft, served, lease, &says, ended);
-                let fold = whole.as_submitted;
-                let snapshot = whole.change.snapshot.clone();
-                let change = Change {
-                    once,
-                    ..whole.change
-                };
-                return match self.store.commit(change).await {
-                    Ok(applied) => {
-                        if let Some(snapshot) = snapshot {
-                            self.hub.keep_snapshot(key, Arc::new(snapshot));
-                        }
-                        metrics::counter!(TASKS_BEGUN).increment(1);
-                        count_end(&applied.head);
-                        Ok(Accepted {
-                            watching,
-                            number,
-                            fold,
-                            again: false,
-                        })
-                    }
-                    Err(error) => self.not_submitted(error, mark),
-                };
-            }
-            early = Some(live);
-        }
-
-        let (change, fold) = draft.into_change(Terms {
-            context,
-            lease_to: slot.is_some().then_some(self.holder),
-            once,
-            context_turns_max: served.policy.context_turns_max,
-            agent_turns_max: served.policy.queue_max,
-            snapshot: false,
-        });
-        match self.store.commit(change).await {
-            Ok(applied) => {
-                metrics::counter!(TASKS_BEGUN).increment(1);
-                if let (Some(slot), Some(fold), true) =
-                    (slot, fold.clone(), born_leased(&applied, number))
-                {
-                    let head = applied.head;
-                    let live = early.unwrap_or_else(|| {
-                        Live::begin(self, served, &lease, &head.identity, asked)
-                    });
-                    let warm = Warm { head, fold, live };
-                    self.spawn_turn(lease, slot, Begin::Warm(Box::new(warm)));
-                }
-                Ok(Accepted {
-                    watching,
-                    number,
-                    fold,
-                    again: false,
-                })
-            }
-            Err(error) => self.not_submitted(error, mark),
-        }
-    }
-
-    /// The change that holds a turn from its message to its end.
-    fn whole_turn(
-        self: &Arc<Self>,
-        mut draft: Draft,
-        served: &Arc<Served>,
-        lease: Lease,
-        says: &[Say],
-        ended: Ended,
-    ) -> WholeTurn {
-        let number = lease.turn.number;
-        let as_submitted = draft.fold().cloned();
-        draft.lease_newborn(number);
-        let voice = Voice {
-            inner: Arc::clone(self),
-            served: Arc::clone(served),
-            identity: Arc::clone(&draft.head().identity),
-            lease,
-            started: false,
-            spoke: false,
-            text_begun: false,
-        };
-        let end = voice.conclude(ended, says, draft.head());
-        // Nobody else has seen the turn, so nobody can have silenced it.
-        let _spoken: Result<(), Silenced> = voice.speak(&mut draft, says, Some(&end));
-        draft.forget_turn(number);
-        let (change, fold) = draft.into_change(Terms {
-            snapshot: true,
-            ..Terms::default()
-        });
-        let replied = fold.is_some_and(|fold| fold.reply().is_some());
-        WholeTurn {
-            change,
-            as_submitted: as_submitted.filter(|_| !replied),
-        }
+    ) -> impl Future<Output = Result<Followed, EngineError>> + use<> {
+        let (inner, caller, served) = (Arc::clone(self), caller.clone(), Arc::clone(served));
+        self.see_through(async move { inner.follow_up(&caller, &served, request, mark).await })
     }
 
     /// Why a new task did not come about, or which one it is a repeat of.
-    fn not_submitted(
+    pub(super) fn not_submitted(
         self: &Arc<Self>,
         error: ChangeError,
         mark: Option<Fingerprint>,
-    ) -> Result<Accepted, EngineError> {
+    ) -> Result<Followed, EngineError> {
         match error {
             ChangeError::Repeated(hit) => self.sent_before(hit, mark),
             ChangeError::ContextFull => Err(CONTEXT_FULL),
@@ -359,9 +269,9 @@ impl Inner {
         self: &Arc<Self>,
         caller: &Caller,
         served: &Arc<Served>,
-        request: SendMessageRequest,
+        request: Box<SendMessageRequest>,
         mark: Option<Fingerprint>,
-    ) -> Result<Accepted, EngineError> {
+    ) -> Result<Followed, EngineError> {
         let (mut message, metadata, accepted_output_modes) = unpack(request)?;
         let task = self.find(caller, &message.task_id).await?;
         let watching = self.hub.watch(task);
@@ -379,7 +289,7 @@ impl Inner {
                     "The task belongs to another context",
                 ));
             }
-            let mut draft = Draft::new(&head, None);
+            let mut draft = Draft::new(Head::clone(&head), None);
             let command = Command::Continue {
                 message: message.clone(),
                 metadata: metadata.clone(),
@@ -407,10 +317,9 @@ impl Inner {
                         };
                         self.spawn_turn(lease, slot, Begin::Cold);
                     }
-                    return Ok(Accepted {
+                    return Ok(Followed {
                         watching,
                         number,
-                        fold: None,
                         again: false,
                     });
                 }
@@ -433,7 +342,7 @@ impl Inner {
         caller: &Caller,
         refusal: Refusal,
         mark: Option<Fingerprint>,
-    ) -> Result<Accepted, EngineError> {
+    ) -> Result<Followed, EngineError> {
         if let Some(accepted) = self.earlier(caller, mark).await? {
             return Ok(accepted);
         }
@@ -454,44 +363,37 @@ impl Inner {
         self: &Arc<Self>,
         caller: &Caller,
         mark: Option<Fingerprint>,
-    ) -> Result<Option<Accepted>, EngineError> {
+    ) -> Result<Option<Followed>, EngineError> {
         let Some(mark) = mark else { return Ok(None) };
         let hit = self.store.once(&caller.scope, mark.key).await?;
         hit.map(|hit| self.sent_before(hit, Some(mark))).transpose()
     }
 
-    fn sent_before(
+    pub(super) fn sent_before(
         self: &Arc<Self>,
         hit: OnceHit,
         mark: Option<Fingerprint>,
-    ) -> Result<Accepted, EngineError> {
+    ) -> Result<Followed, EngineError> {
         let same = mark.is_some_and(|mark| mark.body == hit.body);
         if !same {
             let field = mark.map_or("message.messageId", |mark| mark.field);
             let what = "This id was used before for another message; use a new one";
             return Err(EngineError::invalid(field, what));
         }
-        Ok(Accepted {
+        Ok(Followed {
             watching: self.hub.watch(hit.task),
             number: hit.number,
-            fold: None,
             again: true,
         })
     }
 
-    fn free_slot(&self, served: &Served) -> Option<OwnedSemaphorePermit> {
+    pub(super) fn free_slot(&self, served: &Served) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&served.slots).try_acquire_owned().ok()
     }
 }
 
-/// A turn from its message to its end, in one change.
-struct WholeTurn {
-    change: Change,
-    /// The task as of its message, which a stream opens with unless it is a direct reply.
-    as_submitted: Option<Fold>,
-}
-
-fn born_leased(applied: &Applied, number: Number) -> bool {
+/// Whether the turn that the change opened was leased to us at once.
+pub(super) fn born_leased(applied: &Applied, number: Number) -> bool {
     applied
         .head
         .turn(number)
@@ -502,7 +404,7 @@ const CONTEXT_FULL: EngineError = EngineError::Exhausted("too many messages wait
 const AGENT_FULL: EngineError = EngineError::Exhausted("too many messages wait for this agent");
 
 impl Fingerprint {
-    fn once(self, number: Number) -> Once {
+    pub(super) fn once(self, number: Number) -> Once {
         Once {
             key: self.key,
             body: self.body,
@@ -511,9 +413,9 @@ impl Fingerprint {
     }
 }
 
-type Unpacked = (Message, Option<a2ad_proto::Metadata>, Vec<String>);
+pub(super) type Unpacked = (Message, Option<a2ad_proto::Metadata>, Vec<String>);
 
-fn unpack(request: SendMessageRequest) -> Result<Unpacked, EngineError> {
+pub(super) fn unpack(request: Box<SendMessageRequest>) -> Result<Unpacked, EngineError> {
     let message = request
         .message
         .ok_or_else(|| EngineError::invalid("message", "is required"))?;

@@ -73,6 +73,14 @@ impl Inner {
     pub(super) async fn find(&self, caller: &Caller, id: &str) -> Result<TaskKey, EngineError> {
         // What cannot be an id cannot be found.
         let parsed: TaskId = id.parse().map_err(|_| EngineError::not_found(id))?;
+        // A task that was heard of lately need not be looked for.
+        if let Some(key) = self.store.public_ids().key_of(id)
+            && let Some(head) = self.hub.cached_head(TaskKey(key))
+            && head.identity.id == parsed
+            && head.identity.scope == caller.scope
+        {
+            return Ok(TaskKey(key));
+        }
         self.store
             .find(&caller.scope, &parsed)
             .await?
@@ -91,7 +99,7 @@ impl Inner {
                 Ok(None) => return Err(NotDone::Gone),
                 Err(error) => return Err(NotDone::Failed(error)),
             };
-            let mut draft = Draft::new(&head, None);
+            let mut draft = Draft::new(Head::clone(&head), None);
             draft
                 .command(command.clone(), self.now())
                 .map_err(|_| NotDone::Refused)?;
@@ -104,7 +112,7 @@ impl Inner {
                 // A journal that cannot be folded must not keep the task from ending.
                 let fold = self.fold(task, Some(head.version)).await.ok();
                 let fold = fold.filter(|fold| fold.version == head.version);
-                draft = Draft::new(&head, fold);
+                draft = Draft::new(Head::clone(&head), fold);
                 draft
                     .command(command.clone(), self.now())
                     .map_err(|_| NotDone::Refused)?;
@@ -114,10 +122,7 @@ impl Inner {
                 ..Terms::default()
             });
             match self.store.commit(change).await {
-                Ok(Applied { head, .. }) => {
-                    super::run::count_end(&head);
-                    return Ok(head);
-                }
+                Ok(Applied { head, .. }) => return Ok(head),
                 Err(ChangeError::Conflict) => self.hub.forget(task),
                 Err(
                     ChangeError::Fenced

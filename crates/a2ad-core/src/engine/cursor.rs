@@ -42,9 +42,12 @@ pub(super) enum EndsAt {
 #[derive(Debug)]
 pub struct Frames {
     inner: Arc<Inner>,
-    watching: Watching,
+    task: TaskKey,
+    /// Where more comes from; nowhere if nothing more can come.
+    watching: Option<Watching>,
     after: Number,
-    opening: Option<Frame>,
+    /// What is known from the start.
+    opening: Vec<Frame>,
     ends_at: EndsAt,
     ended: bool,
 }
@@ -107,12 +110,36 @@ impl Frames {
     ) -> Self {
         Self {
             inner: Arc::clone(inner),
-            watching,
+            task: watching.task,
+            watching: Some(watching),
             after,
-            opening: None,
+            opening: Vec::new(),
             ends_at,
             ended: false,
         }
+    }
+
+    /// A journal that is known from its first entry on, then everything after.
+    pub(super) fn known(
+        inner: &Arc<Inner>,
+        task: TaskKey,
+        entries: Vec<Entry>,
+        ends_at: EndsAt,
+    ) -> Self {
+        let mut frames = Self {
+            inner: Arc::clone(inner),
+            task,
+            watching: None,
+            after: Number::ZERO,
+            opening: Vec::new(),
+            ends_at,
+            ended: false,
+        };
+        frames.opening = frames.show(entries);
+        if !frames.ended {
+            frames.watching = Some(inner.hub.watch(task));
+        }
+        frames
     }
 
     /// The task as folded, then everything after.
@@ -137,7 +164,7 @@ impl Frames {
         };
         Self {
             after: fold.version,
-            opening: Some(opening),
+            opening: vec![opening],
             ended: state.is_terminal(),
             ..Self::after(inner, watching, fold.version, ends_at)
         }
@@ -146,7 +173,7 @@ impl Frames {
     /// A direct reply, which is all there is to say (STREAM-01).
     pub(super) fn reply(
         inner: &Arc<Inner>,
-        watching: Watching,
+        task: TaskKey,
         number: Number,
         reply: &Message,
     ) -> Self {
@@ -161,33 +188,40 @@ impl Frames {
             bytes: wrap_message(reply),
         };
         Self {
-            opening: Some(opening),
+            inner: Arc::clone(inner),
+            task,
+            watching: None,
+            after: number,
+            opening: vec![opening],
+            ends_at: EndsAt::Terminal,
             ended: true,
-            ..Self::after(inner, watching, number, EndsAt::Terminal)
         }
     }
 
     /// The task that the stream is about.
     #[must_use]
     pub fn task(&self) -> TaskKey {
-        self.watching.task
+        self.task
     }
 
     /// The next frames: at least one, and whatever else is already there. `None` ends the stream:
     /// the task has ended, it waits for its client, or the server is stopping (then the caller can
     /// resume after the last frame). Cancel-safe.
     pub async fn next(&mut self) -> Option<Result<Vec<Frame>, EngineError>> {
-        if let Some(opening) = self.opening.take() {
-            let mut frames = vec![opening];
+        if !self.opening.is_empty() {
+            let mut frames = std::mem::take(&mut self.opening);
             if !self.ended
-                && let Tailed::Entries(entries) = self.watching.after(self.after, BATCH_BYTES)
+                && let Some(watching) = &self.watching
+                && let Tailed::Entries(entries) = watching.after(self.after, BATCH_BYTES)
             {
-                self.show(entries, &mut frames);
+                frames.extend(self.show(entries));
             }
             return Some(Ok(frames));
         }
-        while !self.ended {
-            let entries = match self.entries().await {
+        while !self.ended
+            && let Some(watching) = &self.watching
+        {
+            let entries = match self.entries(watching).await {
                 Ok(Some(entries)) => entries,
                 Ok(None) => return None,
                 Err(error) => {
@@ -195,8 +229,7 @@ impl Frames {
                     return Some(Err(error));
                 }
             };
-            let mut frames = Vec::with_capacity(entries.len());
-            self.show(entries, &mut frames);
+            let frames = self.show(entries);
             if !frames.is_empty() {
                 return Some(Ok(frames));
             }
@@ -205,21 +238,20 @@ impl Frames {
     }
 
     /// The entries after the cursor, waiting for one if need be.
-    async fn entries(&self) -> Result<Option<Vec<Entry>>, EngineError> {
+    async fn entries(&self, watching: &Watching) -> Result<Option<Vec<Entry>>, EngineError> {
         loop {
             // Registered before looking, so that no commit falls in between.
-            let changed = self.watching.changed();
+            let changed = watching.changed();
             tokio::pin!(changed);
             changed.as_mut().enable();
-            match self.watching.after(self.after, BATCH_BYTES) {
+            match watching.after(self.after, BATCH_BYTES) {
                 Tailed::Entries(entries) => return Ok(Some(entries)),
                 Tailed::Nothing => {}
                 Tailed::End => return Ok(None),
                 Tailed::AskStore => {
-                    let task = self.watching.task;
-                    let head = self.inner.head(task).await?;
+                    let head = self.inner.head(self.task).await?;
                     let store = &self.inner.store;
-                    let stored = store.read(task, self.after, BATCH_BYTES).await?;
+                    let stored = store.read(self.task, self.after, BATCH_BYTES).await?;
                     if let Some(first) = stored.first() {
                         check_next(self.after, first)?;
                         return Ok(Some(stored));
@@ -246,7 +278,8 @@ impl Frames {
     }
 
     /// Moves the cursor over `entries` and turns the visible ones into frames.
-    fn show(&mut self, entries: Vec<Entry>, frames: &mut Vec<Frame>) {
+    fn show(&mut self, entries: Vec<Entry>) -> Vec<Frame> {
+        let mut frames = Vec::with_capacity(entries.len());
         for entry in entries {
             if self.ended || entry.number <= self.after {
                 continue;
@@ -265,5 +298,6 @@ impl Frames {
                 });
             }
         }
+        frames
     }
 }

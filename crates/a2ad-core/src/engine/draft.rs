@@ -3,17 +3,23 @@
 use std::sync::Arc;
 
 use a2ad_proto::Timestamp;
+use bytes::Bytes;
 
 use crate::keys::{Attempt, HolderId, Number};
 use crate::store::{Change, ContextChoice, Once};
-use crate::task::{Command, Entry, Fold, Head, Refusal, TurnChange, TurnState, apply, decide};
+use crate::task::{
+    Command, Entry, Fold, Head, Refusal, Shape, TurnChange, TurnState, apply, decide,
+};
 
 /// Commands that have been decided on top of a head but not committed.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     head: Head,
     expected: Number,
-    entries: Vec<Entry>,
+    /// The new entries in order, numbered from `expected` on: shape, and where it ends in `bytes`.
+    entries: Vec<(Shape, usize)>,
+    /// Their bytes, one after the other, so that all of them share one allocation.
+    bytes: Vec<u8>,
     turns: Vec<TurnChange>,
     fence: Option<(Number, Attempt)>,
     fold: Option<Fold>,
@@ -46,11 +52,12 @@ impl Default for Terms {
 
 impl Draft {
     /// Nothing decided yet. With a `fold` of the task up to `head`, the draft can be frozen.
-    pub(super) fn new(head: &Head, fold: Option<Fold>) -> Self {
+    pub(super) fn new(head: Head, fold: Option<Fold>) -> Self {
         Self {
             expected: head.version,
-            head: head.clone(),
+            head,
             entries: Vec::new(),
+            bytes: Vec::with_capacity(1024),
             turns: Vec::new(),
             fence: None,
             fold,
@@ -60,17 +67,16 @@ impl Draft {
     /// Decides one more command. A refused one leaves the draft as it was.
     pub(super) fn command(&mut self, command: Command, now: Timestamp) -> Result<(), Refusal> {
         let decision = decide(&self.head, command, now)?;
-        let mut number = self.head.version;
-        for record in &decision.records {
-            number = number.next();
-            let entry = Entry::encode(number, record);
-            self.head.bytes += entry.bytes.len() as u64;
-            self.entries.push(entry);
+        self.head.advance(&decision);
+        for record in decision.records {
+            let from = self.bytes.len();
+            let shape = record.write(&mut self.bytes);
+            self.head.bytes += (self.bytes.len() - from) as u64;
+            self.entries.push((shape, self.bytes.len()));
             if let Some(fold) = &mut self.fold {
                 apply(fold, record);
             }
         }
-        self.head.advance(&decision);
         self.turns.extend(&decision.turns);
         self.fence = self.fence.or(decision.by);
         Ok(())
@@ -102,18 +108,14 @@ impl Draft {
         &self.head
     }
 
-    pub(super) fn fold(&self) -> Option<&Fold> {
-        self.fold.as_ref()
-    }
-
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty() && self.turns.is_empty()
     }
 
     /// The change to commit, and the fold as it will be.
-    pub(super) fn into_change(self, terms: Terms) -> (Change, Option<Fold>) {
+    pub(super) fn into_change(mut self, terms: Terms) -> (Change, Option<Fold>) {
         let snapshot = if terms.snapshot {
-            self.fold.as_ref().map(Fold::snapshot)
+            self.fold.as_mut().map(Fold::snapshot)
         } else {
             None
         };
@@ -121,7 +123,7 @@ impl Draft {
             head: self.head,
             expected: self.expected,
             context: terms.context,
-            entries: self.entries,
+            entries: numbered(self.expected, &self.entries, self.bytes.into()),
             turns: self.turns,
             lease_to: terms.lease_to,
             fence: self.fence,
@@ -132,6 +134,23 @@ impl Draft {
         };
         (change, self.fold)
     }
+}
+
+/// Entries after `last`, each with its share of `bytes`.
+fn numbered(last: Number, entries: &[(Shape, usize)], bytes: Bytes) -> Vec<Entry> {
+    let mut number = last;
+    let mut from = 0;
+    let cut = entries.iter().map(|&(shape, to)| {
+        number = number.next();
+        let bytes = bytes.slice(from..to);
+        from = to;
+        Entry {
+            number,
+            shape,
+            bytes,
+        }
+    });
+    cut.collect()
 }
 
 /// No wait is longer than a week, whatever is configured.

@@ -1,6 +1,6 @@
 //! Where commits are heard: heads, tails of journals, and those who wait.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -8,6 +8,7 @@ use tokio::sync::{Notify, watch};
 
 use super::cache::Cache;
 use super::lock;
+use super::run::{TASKS_BEGUN, TASKS_ENDED};
 use crate::keys::{Number, TaskKey};
 use crate::store::{Committed, Wake};
 use crate::task::{Entry, Head, Snapshot};
@@ -147,10 +148,13 @@ impl Hub {
 impl Wake for Hub {
     fn committed(&self, batch: Vec<Committed>) {
         let mut ready = false;
+        let mut tally = Tally::default();
         for commit in &batch {
             ready |= !commit.ready.is_empty();
+            tally.add(commit);
             self.keep_head(&commit.head);
         }
+        tally.report();
         let mut woken = Vec::new();
         {
             let watches = lock(&self.watches);
@@ -173,6 +177,36 @@ impl Wake for Hub {
 
     fn stopped(&self, reason: &str) {
         self.stopped.send_replace(Some(Arc::from(reason)));
+    }
+}
+
+/// What a batch adds to the counters.
+#[derive(Debug, Default)]
+struct Tally {
+    begun: u64,
+    /// By state.
+    ended: BTreeMap<&'static str, u64>,
+}
+
+impl Tally {
+    fn add(&mut self, commit: &Committed) {
+        let Some(first) = commit.entries.first() else {
+            return;
+        };
+        self.begun += u64::from(first.number == Number::FIRST);
+        // Nothing is written to a task after its end, so this commit brought it.
+        if commit.head.state.is_terminal() {
+            *self.ended.entry(commit.head.state.as_str()).or_default() += 1;
+        }
+    }
+
+    fn report(self) {
+        if self.begun > 0 {
+            metrics::counter!(TASKS_BEGUN).increment(self.begun);
+        }
+        for (state, count) in self.ended {
+            metrics::counter!(TASKS_ENDED, "state" => state).increment(count);
+        }
     }
 }
 

@@ -18,6 +18,7 @@ mod list;
 mod read;
 mod run;
 mod speak;
+mod submit;
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -264,13 +265,17 @@ impl Inner {
 
     /// Does `work` to its end, also if whoever waits for it goes away: a handler's future dies
     /// with its connection, but what is committed has to be followed up.
-    async fn see_through<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, EngineError>> + Send + 'static,
-    ) -> Result<T, EngineError> {
-        match self.turns.spawn(work.in_current_span()).await {
-            Ok(result) => result,
-            Err(panicked) => Err(EngineError::Internal(Box::new(panicked))),
+    fn see_through<T, W>(&self, work: W) -> impl Future<Output = W::Output> + use<T, W>
+    where
+        T: Send + 'static,
+        W: Future<Output = Result<T, EngineError>> + Send + 'static,
+    {
+        let done = self.turns.spawn(work.in_current_span());
+        async move {
+            match done.await {
+                Ok(result) => result,
+                Err(panicked) => Err(EngineError::Internal(Box::new(panicked))),
+            }
         }
     }
 

@@ -74,7 +74,7 @@ impl Inner {
                 let record = entry
                     .record()
                     .map_err(|error| EngineError::Internal(Box::new(error)))?;
-                apply(&mut fold, &record);
+                apply(&mut fold, record);
             }
         }
     }

@@ -5,13 +5,13 @@
 //! written word by word, and nobody sets a timer.
 
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use a2ad_proto::{AgentId, Message, Metadata, Timestamp};
 use futures_util::FutureExt as _;
-use futures_util::future::{BoxFuture, poll_immediate};
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use futures_util::future::BoxFuture;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
@@ -21,6 +21,7 @@ use super::speak::Voice;
 use super::{EngineError, Inner, Served, lock};
 use crate::agent::{AgentError, Ending, Say, Turn, TurnShared};
 use crate::keys::{Attempt, Number, TurnRef};
+use crate::said::{Listener, said};
 use crate::store::{Applied, Change, ChangeError, StoreError};
 use crate::task::{Broken, Command, Fold, Head, Hidden, Identity, Record};
 
@@ -29,12 +30,10 @@ pub(super) const TURNS: &str = "a2ad_turns";
 /// Tasks that were accepted.
 pub(super) const TASKS_BEGUN: &str = "a2ad_tasks_begun_total";
 /// Tasks that ended, by state.
-const TASKS_ENDED: &str = "a2ad_tasks_ended_total";
+pub(super) const TASKS_ENDED: &str = "a2ad_tasks_ended_total";
 /// Attempts that ended without an outcome, by reason.
 pub(super) const ATTEMPTS_BROKEN: &str = "a2ad_attempts_broken_total";
 
-/// How much an agent may say ahead of what is written; beyond, it waits.
-const SAY_AHEAD: usize = 256;
 /// A snapshot is not worth writing for less than this much new journal.
 const SNAPSHOT_BYTES_MIN: u64 = 64 << 10;
 /// How long to wait before trying again to write what the store refused.
@@ -49,13 +48,6 @@ pub fn describe_metrics() {
         ATTEMPTS_BROKEN,
         "Attempts that ended without an outcome, by reason"
     );
-}
-
-/// Counts a task that has just ended.
-pub(super) fn count_end(head: &Head) {
-    if head.state.is_terminal() {
-        metrics::counter!(TASKS_ENDED, "state" => head.state.as_str()).increment(1);
-    }
 }
 
 /// A turn that this process holds.
@@ -91,7 +83,7 @@ pub(super) enum Ended {
 /// An agent at work on a turn.
 pub(super) struct Live {
     work: BoxFuture<'static, std::thread::Result<Result<Ending, AgentError>>>,
-    said: mpsc::Receiver<Say>,
+    said: Listener,
     stop: CancellationToken,
     deadline: Option<Instant>,
     /// Set once the work has returned, panicked or is not waited for any longer.
@@ -107,14 +99,16 @@ impl Live {
         identity: &Identity,
         asked: Asked,
     ) -> Self {
-        let (say, said) = mpsc::channel(SAY_AHEAD);
+        let (speaker, said) = said();
         let stop = CancellationToken::new();
         let limit = served.policy.deadline;
         let turn = Turn {
             shared: Arc::new(TurnShared {
                 task_id: identity.id.clone(),
                 context_id: identity.context_id.clone(),
-                context_key: context_key(inner, identity),
+                context: identity.context,
+                context_key: OnceLock::new(),
+                ids: inner.store.public_ids().clone(),
                 agent: lease.agent.clone(),
                 owner: identity.scope.owner.clone(),
                 attempt: lease.attempt,
@@ -126,7 +120,7 @@ impl Live {
                     let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
                     Timestamp::from_millis(inner.now().as_millis().saturating_add(limit))
                 }),
-                say,
+                speaker,
                 stop: stop.clone(),
             }),
         };
@@ -141,10 +135,11 @@ impl Live {
         }
     }
 
-    /// Polls the agent once, if it is still at work.
-    pub(super) async fn poll_once(&mut self) {
+    /// Polls the agent, if it is still at work. Nobody is told if it wakes afterwards, so whoever
+    /// wants to wait for it polls again.
+    pub(super) fn poll_now(&mut self) {
         if self.ended.is_none()
-            && let Some(result) = poll_immediate(&mut self.work).await
+            && let Some(result) = (&mut self.work).now_or_never()
         {
             self.ended = Some(Ended::from_work(result));
         }
@@ -156,9 +151,7 @@ impl Live {
             return None;
         }
         let mut says = Vec::new();
-        while let Ok(say) = self.said.try_recv() {
-            says.push(say);
-        }
+        self.said.take(&mut says);
         Some((says, self.ended.take()?))
     }
 }
@@ -335,17 +328,6 @@ async fn what_was_asked(
     Ok(asked)
 }
 
-/// A name for the conversation that tells an agent nothing and that no other owner's can equal.
-fn context_key(inner: &Inner, identity: &Identity) -> String {
-    let tag = inner.store.public_ids().tag(&[
-        b"context",
-        &identity.context.0.to_le_bytes(),
-        identity.scope.owner.as_str().as_bytes(),
-        identity.scope.agent.as_str().as_bytes(),
-    ]);
-    tag.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// When the journal was last frozen, and how large that was.
 #[derive(Clone, Copy, Debug)]
 struct Frozen {
@@ -379,21 +361,13 @@ struct Runner {
 impl Runner {
     async fn run(mut self, mut live: Live) -> Result<(), EngineError> {
         // The agent's first poll comes before the first commit, which then carries all it said.
-        live.poll_once().await;
+        live.poll_now();
         let mut says: Vec<Say> = Vec::new();
         let mut stopped_at = None;
         loop {
-            while says.len() < SAY_AHEAD
-                && let Ok(say) = live.said.try_recv()
-            {
-                says.push(say);
-            }
-            // An agent that said a lot before it returned may have left more than one batch.
-            let finish = if live.said.is_empty() {
-                live.ended.take()
-            } else {
-                None
-            };
+            // What an agent says before it returns is in the queue by then, so this is all of it.
+            live.said.take(&mut says);
+            let finish = live.ended.take();
             let finished = finish.is_some();
             if finished || !self.voice.started || !says.is_empty() {
                 let batch = std::mem::take(&mut says);
@@ -414,13 +388,13 @@ impl Runner {
                 continue;
             }
             if live.ended.is_none() {
-                self.wait(&mut live, &mut says, &mut stopped_at).await;
+                self.wait(&mut live, &mut stopped_at).await;
             }
         }
     }
 
     /// Waits until the agent says something, returns, or has to stop.
-    async fn wait(&self, live: &mut Live, says: &mut Vec<Say>, stopped_at: &mut Option<Instant>) {
+    async fn wait(&self, live: &mut Live, stopped_at: &mut Option<Instant>) {
         let past_grace = async {
             self.stop.cancelled().await;
             let since = *stopped_at.get_or_insert_with(Instant::now);
@@ -437,10 +411,7 @@ impl Runner {
         live.ended = tokio::select! {
             biased;
             result = &mut live.work => Some(Ended::from_work(result)),
-            Some(say) = live.said.recv() => {
-                says.push(say);
-                None
-            }
+            () = live.said.spoken() => None,
             () = past_grace => Some(Ended::CanceledNow),
             () = past_deadline => Some(Ended::DeadlinePassed),
             () = over.cancelled() => Some(Ended::HandedBack),
@@ -451,7 +422,7 @@ impl Runner {
     async fn write(&mut self, says: Vec<Say>, ended: Option<Ended>) -> Result<bool, EngineError> {
         let ended = ended.map(|ended| self.voice.conclude(ended, &says, &self.head));
         loop {
-            let Some((change, fold)) = self.draft(&says, ended.as_ref()) else {
+            let Some((change, fold)) = self.draft(says.clone(), ended.clone()) else {
                 return Ok(false);
             };
             let snapshot = change.snapshot.clone();
@@ -465,7 +436,6 @@ impl Runner {
                         let task = self.voice.lease.turn.task;
                         self.voice.inner.hub.keep_snapshot(task, Arc::new(snapshot));
                     }
-                    count_end(&head);
                     self.voice.started = true;
                     self.voice.spoke |= !says.is_empty();
                     self.voice.text_begun |= says.iter().any(|say| matches!(say, Say::Text(_)));
@@ -496,8 +466,8 @@ impl Runner {
     }
 
     /// Decides what was said on top of the head. `None`: the lease is over.
-    fn draft(&mut self, says: &[Say], ended: Option<&Command>) -> Option<(Change, Option<Fold>)> {
-        let mut draft = Draft::new(&self.head, self.fold.take());
+    fn draft(&mut self, says: Vec<Say>, ended: Option<Command>) -> Option<(Change, Option<Fold>)> {
+        let mut draft = Draft::new(Head::clone(&self.head), self.fold.take());
         self.voice.speak(&mut draft, says, ended).ok()?;
         let over = draft.head().turn(self.voice.lease.turn.number).is_none();
         let snapshot = over || self.frozen.is_due(draft.head());

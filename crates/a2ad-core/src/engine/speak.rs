@@ -34,8 +34,8 @@ impl Voice {
     pub(super) fn speak(
         &self,
         draft: &mut Draft,
-        says: &[Say],
-        ended: Option<&Command>,
+        says: Vec<Say>,
+        ended: Option<Command>,
     ) -> Result<(), Silenced> {
         let now = self.inner.now();
         let turn = self.lease.turn.number;
@@ -47,7 +47,7 @@ impl Voice {
             attempt,
             output,
         });
-        for command in start.into_iter().chain(emits).chain(ended.cloned()) {
+        for command in start.into_iter().chain(emits).chain(ended) {
             match draft.command(command, now) {
                 Ok(()) => {}
                 Err(refusal @ (Refusal::NoSuchArtifact(_) | Refusal::Full(_))) => {
@@ -69,7 +69,7 @@ impl Voice {
     }
 
     /// What was said as commands take it: neighbouring text runs together.
-    fn outputs(&self, says: &[Say], last: bool) -> Vec<Output> {
+    fn outputs(&self, says: Vec<Say>, last: bool) -> Vec<Output> {
         let mut outputs: Vec<Output> = Vec::with_capacity(says.len());
         let mut text_begun = self.text_begun;
         let mut open_text: Option<usize> = None;
@@ -77,7 +77,7 @@ impl Voice {
             match say {
                 Say::Text(text) => {
                     if let Some(so_far) = open_text.and_then(|at| text_of(outputs.get_mut(at)?)) {
-                        so_far.push_str(text);
+                        so_far.push_str(&text);
                         continue;
                     }
                     open_text = Some(outputs.len());
@@ -85,7 +85,7 @@ impl Voice {
                         artifact: Artifact {
                             artifact_id: response_id(self.lease.turn.number),
                             name: "response".to_owned(),
-                            parts: vec![Part::text(text.clone())],
+                            parts: vec![Part::text(text)],
                             ..Artifact::default()
                         },
                         append: text_begun,
@@ -100,16 +100,16 @@ impl Voice {
                 } => {
                     open_text = None;
                     outputs.push(Output::Artifact {
-                        artifact: artifact.clone(),
-                        append: *append,
-                        last_chunk: *last_chunk,
+                        artifact,
+                        append,
+                        last_chunk,
                     });
                 }
                 Say::Status { parts, metadata } => {
                     open_text = None;
                     outputs.push(Output::Status {
-                        message: self.message(parts.clone()),
-                        metadata: metadata.clone(),
+                        message: self.message(parts),
+                        metadata,
                     });
                 }
             }

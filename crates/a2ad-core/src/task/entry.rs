@@ -136,6 +136,44 @@ impl Shape {
     }
 }
 
+impl Record {
+    /// Adds its bytes to `out`, and says what can be known without reading them.
+    pub(crate) fn write(&self, out: &mut Vec<u8>) -> Shape {
+        let visible = |extension, state| Shape {
+            visible: true,
+            delta: false,
+            extension,
+            state,
+        };
+        match self {
+            Self::Submitted(task) => {
+                a2ad_proto::write_json(&StreamResponseRef::Task(task), out);
+                let extension = task.history.iter().any(|said| !said.extensions.is_empty());
+                visible(extension, Some(task.status.state))
+            }
+            Self::Status(update) => {
+                a2ad_proto::write_json(&StreamResponseRef::StatusUpdate(update), out);
+                let said = update.status.message.as_ref();
+                let extension = said.is_some_and(|said| !said.extensions.is_empty());
+                visible(extension, Some(update.status.state))
+            }
+            Self::Artifact(update) => {
+                a2ad_proto::write_json(&StreamResponseRef::ArtifactUpdate(update), out);
+                visible(!update.artifact.extensions.is_empty(), None)
+            }
+            Self::Hidden(hidden) => {
+                a2ad_proto::write_json(hidden, out);
+                Shape {
+                    visible: false,
+                    delta: false,
+                    extension: false,
+                    state: None,
+                }
+            }
+        }
+    }
+}
+
 /// One numbered record of a journal, as bytes that all readers share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Entry {
@@ -162,48 +200,8 @@ impl Entry {
     /// Gives `record` its number and its bytes.
     #[must_use]
     pub fn encode(number: Number, record: &Record) -> Self {
-        let (shape, bytes) = match record {
-            Record::Submitted(task) => (
-                Shape {
-                    visible: true,
-                    delta: false,
-                    extension: task.history.iter().any(|said| !said.extensions.is_empty()),
-                    state: Some(task.status.state),
-                },
-                a2ad_proto::to_json(&StreamResponseRef::Task(task)),
-            ),
-            Record::Status(update) => (
-                Shape {
-                    visible: true,
-                    delta: false,
-                    extension: update
-                        .status
-                        .message
-                        .as_ref()
-                        .is_some_and(|said| !said.extensions.is_empty()),
-                    state: Some(update.status.state),
-                },
-                a2ad_proto::to_json(&StreamResponseRef::StatusUpdate(update)),
-            ),
-            Record::Artifact(update) => (
-                Shape {
-                    visible: true,
-                    delta: false,
-                    extension: !update.artifact.extensions.is_empty(),
-                    state: None,
-                },
-                a2ad_proto::to_json(&StreamResponseRef::ArtifactUpdate(update)),
-            ),
-            Record::Hidden(hidden) => (
-                Shape {
-                    visible: false,
-                    delta: false,
-                    extension: false,
-                    state: None,
-                },
-                a2ad_proto::to_json(hidden),
-            ),
-        };
+        let mut bytes = Vec::new();
+        let shape = record.write(&mut bytes);
         Self {
             number,
             shape,

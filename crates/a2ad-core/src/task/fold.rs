@@ -1,7 +1,8 @@
 //! From a journal to the task that clients see.
 
 use a2ad_proto::{
-    Artifact, Message, Role, Task, TaskArtifactUpdateEvent, TaskState, TaskStatusUpdateEvent,
+    Artifact, Message, Metadata, Role, Task, TaskArtifactUpdateEvent, TaskState,
+    TaskStatusUpdateEvent,
 };
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
@@ -41,11 +42,11 @@ struct AttemptMark {
 }
 
 /// Folds the next record into `fold`. Total: replaying a journal cannot fail.
-pub fn apply(fold: &mut Fold, record: &Record) {
+pub fn apply(fold: &mut Fold, record: Record) {
     fold.version = fold.version.next();
     match record {
         Record::Submitted(task) => {
-            fold.task = task.clone();
+            fold.task = task;
             fold.marks = Marks::default();
         }
         Record::Status(update) => apply_status(fold, update),
@@ -53,9 +54,9 @@ pub fn apply(fold: &mut Fold, record: &Record) {
         Record::Hidden(Hidden::Message(message)) => {
             // The question that this message answers stands before it in the history.
             fold.task.history.extend(fold.task.status.message.take());
-            fold.task.history.push(message.clone());
+            fold.task.history.push(message);
         }
-        Record::Hidden(Hidden::Attempt { turn, attempt }) => begin_attempt(fold, *turn, *attempt),
+        Record::Hidden(Hidden::Attempt { turn, attempt }) => begin_attempt(fold, turn, attempt),
         Record::Hidden(Hidden::Replied { .. }) => fold.marks.replied = true,
         Record::Hidden(
             Hidden::Request { .. }
@@ -66,16 +67,15 @@ pub fn apply(fold: &mut Fold, record: &Record) {
     }
 }
 
-fn apply_status(fold: &mut Fold, update: &TaskStatusUpdateEvent) {
+fn apply_status(fold: &mut Fold, update: TaskStatusUpdateEvent) {
     fold.task.history.extend(fold.task.status.message.take());
-    fold.task.status = update.status.clone();
-    if let Some(new) = &update.metadata {
-        fold.task.metadata = Some(match &fold.task.metadata {
-            Some(old) => old.merged(new),
-            None => new.clone(),
-        });
-    }
-    if let Some(mark) = &mut fold.marks.attempt {
+    let ended = update.status.state.is_terminal();
+    fold.task.status = update.status;
+    add_metadata(&mut fold.task.metadata, update.metadata);
+    if ended {
+        // No attempt follows that would take anything back.
+        fold.marks.attempt = None;
+    } else if let Some(mark) = &mut fold.marks.attempt {
         mark.said_status = true;
     }
 }
@@ -102,30 +102,39 @@ fn begin_attempt(fold: &mut Fold, turn: Number, attempt: Attempt) {
     });
 }
 
-fn apply_artifact(artifacts: &mut Vec<Artifact>, update: &TaskArtifactUpdateEvent) {
-    let new = &update.artifact;
+fn apply_artifact(artifacts: &mut Vec<Artifact>, update: TaskArtifactUpdateEvent) {
+    let new = update.artifact;
     let known = artifacts
         .iter_mut()
         .find(|known| known.artifact_id == new.artifact_id);
     match known {
-        None => artifacts.push(new.clone()),
-        Some(known) if !update.append => *known = new.clone(),
+        None => artifacts.push(new),
+        Some(known) if !update.append => *known = new,
         Some(known) => {
-            known.parts.extend(new.parts.iter().cloned());
-            if let Some(more) = &new.metadata {
-                known.metadata = Some(match &known.metadata {
-                    Some(old) => old.merged(more),
-                    None => more.clone(),
-                });
-            }
-            for uri in &new.extensions {
-                if !known.extensions.contains(uri) {
-                    known.extensions.push(uri.clone());
+            known.parts.extend(new.parts);
+            add_metadata(&mut known.metadata, new.metadata);
+            for uri in new.extensions {
+                if !known.extensions.contains(&uri) {
+                    known.extensions.push(uri);
                 }
             }
         }
     }
 }
+
+fn add_metadata(known: &mut Option<Metadata>, more: Option<Metadata>) {
+    if let Some(more) = more {
+        *known = Some(match known.take() {
+            Some(old) => old.merged(&more),
+            None => more,
+        });
+    }
+}
+
+/// [`Marks`] that say nothing, which is what most ended tasks have.
+const NO_MARKS: Bytes = Bytes::from_static(b"{}");
+/// No artifacts, as they are written.
+const NO_ARTIFACTS: Bytes = Bytes::from_static(b"[]");
 
 /// A fold as bytes. Artifacts stand apart, so that lists need not read them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,23 +169,25 @@ impl Fold {
         said.filter(|_| self.marks.replied && ended)
     }
 
-    /// Freezes the fold.
+    /// Freezes the fold. (It is as before afterwards; it lends its artifacts out for a moment.)
     #[must_use]
-    pub fn snapshot(&self) -> Snapshot {
-        // Not `..self.task.clone()`: the artifacts may be large.
-        let body = Task {
-            id: self.task.id.clone(),
-            context_id: self.task.context_id.clone(),
-            status: self.task.status.clone(),
-            artifacts: Vec::new(),
-            history: self.task.history.clone(),
-            metadata: self.task.metadata.clone(),
-        };
+    pub fn snapshot(&mut self) -> Snapshot {
+        let artifacts = std::mem::take(&mut self.task.artifacts);
+        let body = a2ad_proto::to_json(&self.task).into();
+        self.task.artifacts = artifacts;
         Snapshot {
             version: self.version,
-            marks: a2ad_proto::to_json(&self.marks).into(),
-            body: a2ad_proto::to_json(&body).into(),
-            artifacts: a2ad_proto::to_json(&self.task.artifacts).into(),
+            marks: if self.marks == Marks::default() {
+                NO_MARKS
+            } else {
+                a2ad_proto::to_json(&self.marks).into()
+            },
+            body,
+            artifacts: if self.task.artifacts.is_empty() {
+                NO_ARTIFACTS
+            } else {
+                a2ad_proto::to_json(&self.task.artifacts).into()
+            },
         }
     }
 
@@ -201,13 +212,14 @@ impl Snapshot {
     /// cannot be read rule nothing out.
     #[must_use]
     pub fn may_be_reply(&self) -> bool {
-        serde_json::from_slice(&self.marks).map_or(true, |marks: Marks| marks.replied)
+        self.marks != NO_MARKS
+            && serde_json::from_slice(&self.marks).map_or(true, |marks: Marks| marks.replied)
     }
 
     /// The whole task as 1.0 ProtoJSON.
     #[must_use]
     pub fn task_json(&self) -> Bytes {
-        if &self.artifacts[..] == b"[]" {
+        if self.artifacts == NO_ARTIFACTS {
             return self.body.clone();
         }
         self.with_artifacts(&self.body)

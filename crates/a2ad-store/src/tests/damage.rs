@@ -26,7 +26,7 @@ fn prepared(rig: &mut Rig) -> TaskKey {
     let key = head.identity.key;
     let mut fold = Fold::default();
     for entry in read::entries(core.db(), key, Number::ZERO, usize::MAX).unwrap() {
-        apply(&mut fold, &entry.record().unwrap());
+        apply(&mut fold, entry.record().unwrap());
     }
     let mut frozen = fold.snapshot();
     frozen.body = String::from_utf8(frozen.body.to_vec())

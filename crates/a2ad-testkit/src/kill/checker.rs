@@ -563,7 +563,7 @@ fn opening_json(records: &[Record], number: u64) -> Option<String> {
     let count = usize::try_from(number).ok()?;
     let mut fold = Fold::default();
     for record in records.get(..count)? {
-        apply(&mut fold, record);
+        apply(&mut fold, record.clone());
     }
     let task = String::from_utf8(a2ad_proto::to_json(&fold.task)).ok()?;
     Some(format!("{{\"task\":{task}}}"))

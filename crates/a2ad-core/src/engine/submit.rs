@@ -1,0 +1,260 @@
+//! New tasks: all that a message needs to become one, put together without waiting for anything.
+
+use std::sync::Arc;
+
+use a2ad_proto::{ContextId, Message, SendMessageRequest};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::accept::{Followed, born_leased, unpack};
+use super::draft::{Draft, Terms};
+use super::hub::Watching;
+use super::idempotency::Fingerprint;
+use super::run::{Asked, Begin, Ended, Lease, Live, Warm};
+use super::speak::{Silenced, Voice};
+use super::{Caller, EngineError, Inner, Served};
+use crate::agent::Say;
+use crate::keys::{Attempt, ContextKey, Number, TaskKey, TurnRef};
+use crate::store::{Change, ChangeError, ContextChoice, Once};
+use crate::task::{Command, Entry, Fold, Head, Identity, Snapshot};
+
+/// A new task, ready to be committed.
+pub(super) enum Submission {
+    /// Its agent is done already: one commit holds the turn from its message to its end.
+    Whole(Box<WholeTurn>),
+    /// Its agent has yet to work.
+    Opening(Box<Opening>),
+}
+
+/// A turn that was over before anybody else could see it.
+pub(super) struct WholeTurn {
+    change: Change,
+    snapshot: Arc<Snapshot>,
+    reply: Option<Box<Message>>,
+}
+
+/// What one commit made known of a new task.
+pub(super) struct Whole {
+    pub(super) task: TaskKey,
+    pub(super) version: Number,
+    pub(super) entries: Vec<Entry>,
+    pub(super) snapshot: Arc<Snapshot>,
+    /// What the agent replied directly, if it did.
+    pub(super) reply: Option<Box<Message>>,
+}
+
+/// A turn that begins with its task.
+pub(super) struct Opening {
+    change: Change,
+    fold: Option<Fold>,
+    lease: Lease,
+    slot: Option<OwnedSemaphorePermit>,
+    watching: Watching,
+    work: Work,
+}
+
+/// The agent's part of a turn that is about to be opened.
+enum Work {
+    /// To be begun.
+    Asked(Asked),
+    /// Begun, but not done at once.
+    Begun(Live),
+}
+
+impl Inner {
+    /// Puts a new task together.
+    ///
+    /// In a context of its own nothing can precede its turn, so that may begin before it is
+    /// written, if its agent allows; and if it ends at once, one commit is all it takes.
+    pub(super) fn prepare(
+        self: &Arc<Self>,
+        caller: &Caller,
+        served: &Arc<Served>,
+        request: Box<SendMessageRequest>,
+        mark: Option<Fingerprint>,
+        key: TaskKey,
+    ) -> Result<Submission, EngineError> {
+        let (mut message, metadata, accepted_output_modes) = unpack(request)?;
+        let ids = self.store.public_ids();
+        let random = &self.surroundings.random;
+        let (context_id, context) = if message.context_id.is_empty() {
+            let minted = ids.context_id(ContextKey(key.0), random.bits());
+            (minted, ContextChoice::Minted)
+        } else {
+            let named: ContextId =
+                message
+                    .context_id
+                    .parse()
+                    .map_err(|error: a2ad_proto::IdError| {
+                        EngineError::invalid("message.contextId", error.to_string())
+                    })?;
+            (named.clone(), ContextChoice::Named(named))
+        };
+        let head = Head::unborn(Identity {
+            key,
+            id: ids.task_id(key, random.bits()),
+            context: ContextKey(key.0),
+            context_id,
+            scope: caller.scope.clone(),
+        });
+        let identity = Arc::clone(&head.identity);
+        message.task_id = identity.id.as_str().to_owned();
+        message.context_id = identity.context_id.as_str().to_owned();
+
+        let number = Number::FIRST;
+        let lease = Lease {
+            turn: TurnRef { task: key, number },
+            agent: caller.scope.agent.clone(),
+            attempt: Attempt::FIRST,
+        };
+        let asked = Asked {
+            message: message.clone(),
+            metadata: metadata.clone(),
+            accepted_output_modes: accepted_output_modes.clone(),
+            history: Vec::new(),
+        };
+        let mut draft = Draft::new(head, Some(Fold::default()));
+        let command = Command::Submit {
+            message,
+            metadata,
+            accepted_output_modes,
+        };
+        draft
+            .command(command, self.now())
+            .map_err(|refusal| EngineError::Internal(Box::new(refusal)))?;
+        let slot = self.free_slot(served);
+        let once = mark.map(|mark| mark.once(number));
+
+        let work = if slot.is_some() && context == ContextChoice::Minted && served.agent.is_pure() {
+            let mut live = Live::begin(self, served, &lease, &identity, asked);
+            live.poll_now();
+            if let Some((says, ended)) = live.take_whole() {
+                let whole = self.whole_turn(draft, served, lease, says, ended, once);
+                return Ok(Submission::Whole(Box::new(whole)));
+            }
+            Work::Begun(live)
+        } else {
+            Work::Asked(asked)
+        };
+        let (change, fold) = draft.into_change(Terms {
+            context,
+            lease_to: slot.is_some().then_some(self.holder),
+            once,
+            context_turns_max: served.policy.context_turns_max,
+            agent_turns_max: served.policy.queue_max,
+            snapshot: false,
+        });
+        Ok(Submission::Opening(Box::new(Opening {
+            change,
+            fold,
+            lease,
+            slot,
+            watching: self.hub.watch(key),
+            work,
+        })))
+    }
+
+    /// The change that holds a turn from its message to its end.
+    fn whole_turn(
+        self: &Arc<Self>,
+        mut draft: Draft,
+        served: &Arc<Served>,
+        lease: Lease,
+        says: Vec<Say>,
+        ended: Ended,
+        once: Option<Once>,
+    ) -> WholeTurn {
+        let number = lease.turn.number;
+        draft.lease_newborn(number);
+        let voice = Voice {
+            inner: Arc::clone(self),
+            served: Arc::clone(served),
+            identity: Arc::clone(&draft.head().identity),
+            lease,
+            started: false,
+            spoke: false,
+            text_begun: false,
+        };
+        let end = voice.conclude(ended, &says, draft.head());
+        // Nobody else has seen the turn, so nobody can have silenced it.
+        let _spoken: Result<(), Silenced> = voice.speak(&mut draft, says, Some(end));
+        draft.forget_turn(number);
+        let (mut change, fold) = draft.into_change(Terms {
+            once,
+            ..Terms::default()
+        });
+        let mut fold = fold.unwrap_or_default();
+        let snapshot = fold.snapshot();
+        change.snapshot = Some(snapshot.clone());
+        WholeTurn {
+            change,
+            snapshot: Arc::new(snapshot),
+            reply: fold.reply().cloned().map(Box::new),
+        }
+    }
+}
+
+impl WholeTurn {
+    /// Commits it.
+    pub(super) fn commit(
+        self: Box<Self>,
+        inner: &Inner,
+    ) -> impl Future<Output = Result<Whole, ChangeError>> {
+        let Self {
+            change,
+            snapshot,
+            reply,
+        } = *self;
+        let whole = Whole {
+            task: change.head.identity.key,
+            version: change.head.version,
+            entries: change.entries.clone(),
+            snapshot,
+            reply,
+        };
+        let committed = inner.store.commit(change);
+        async move {
+            committed.await?;
+            let snapshot = Arc::clone(&whole.snapshot);
+            inner.hub.keep_snapshot(whole.task, snapshot);
+            Ok(whole)
+        }
+    }
+}
+
+impl Opening {
+    /// Commits it, and sets the agent to work if the turn was born ours.
+    pub(super) async fn commit(
+        self: Box<Self>,
+        inner: &Arc<Inner>,
+        served: &Arc<Served>,
+        mark: Option<Fingerprint>,
+    ) -> Result<Followed, EngineError> {
+        let Self {
+            change,
+            fold,
+            lease,
+            slot,
+            watching,
+            work,
+        } = *self;
+        let number = lease.turn.number;
+        let applied = match inner.store.commit(change).await {
+            Ok(applied) => applied,
+            Err(error) => return inner.not_submitted(error, mark),
+        };
+        if let (Some(slot), Some(fold), true) = (slot, fold, born_leased(&applied, number)) {
+            let head = applied.head;
+            let live = match work {
+                Work::Begun(live) => live,
+                Work::Asked(asked) => Live::begin(inner, served, &lease, &head.identity, asked),
+            };
+            let warm = Warm { head, fold, live };
+            inner.spawn_turn(lease, slot, Begin::Warm(Box::new(warm)));
+        }
+        Ok(Followed {
+            watching,
+            number,
+            again: false,
+        })
+    }
+}
