@@ -2,16 +2,18 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use http::header::{CONTENT_LENGTH, EXPECT};
 use http_body::{Body, Frame};
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout};
 
 use crate::errors::Refusal;
 use crate::limits::Limits;
+use crate::listen::Connection;
 use crate::media;
 
 /// How long the rest of a body that is too large is read and thrown away. Closing while the caller still sends
@@ -27,6 +29,7 @@ pub(crate) async fn read<B>(
     mut body: B,
     headers: &HeaderMap,
     types: &[&str],
+    connection: &Connection,
     limits: &Limits,
 ) -> Result<Bytes, Refusal>
 where
@@ -41,22 +44,32 @@ where
     if announced(headers).is_some_and(|length| length > limits.body_bytes_max as u64) {
         // Whoever asks before sending has not begun to send.
         if !headers.contains_key(EXPECT) {
-            discard(&mut body, limits).await;
+            Box::pin(discard(&mut body, limits)).await;
         }
         return Err(Refusal::BodyTooLarge);
     }
+    let mut timer = connection.take_body_timer();
     let began = Instant::now();
     let mut first: Option<Bytes> = None;
     let mut joined = BytesMut::new();
     let mut read = 0;
     loop {
         // What was sent fast earns no right to sit on it: silence is bounded too.
-        let due = due(began, read, limits).min(Instant::now() + limits.body_grace);
-        let frame = match timeout_at(due, next(&mut body)).await {
-            Err(_) => return Err(Refusal::BodyTooSlow),
-            Ok(Some(Err(_))) => return Err(Refusal::BodyBroken),
-            Ok(None) => break,
-            Ok(Some(Ok(frame))) => frame,
+        let mut by = None;
+        let next = poll_fn(|cx| match Pin::new(&mut body).poll_frame(cx) {
+            Poll::Ready(frame) => Poll::Ready(Some(frame)),
+            Poll::Pending => {
+                let by = *by.get_or_insert_with(|| {
+                    due(began, read, limits).min(Instant::now() + limits.body_grace)
+                });
+                timer.poll_until(by, cx).map(|()| None)
+            }
+        });
+        let frame = match next.await {
+            None => return Err(Refusal::BodyTooSlow),
+            Some(Some(Err(_))) => return Err(Refusal::BodyBroken),
+            Some(None) => break,
+            Some(Some(Ok(frame))) => frame,
         };
         // Trailers say nothing to us.
         let Ok(data) = frame.into_data() else {
@@ -65,7 +78,7 @@ where
         read += data.len();
         if read > limits.body_bytes_max {
             drop((first, joined));
-            discard(&mut body, limits).await;
+            Box::pin(discard(&mut body, limits)).await;
             return Err(Refusal::BodyTooLarge);
         }
         // Nearly all bodies come in one piece, which is then passed on as it is.
@@ -77,6 +90,7 @@ where
             }
         }
     }
+    connection.return_body_timer(timer);
     Ok(first.unwrap_or_else(|| joined.freeze()))
 }
 

@@ -33,8 +33,9 @@ pub(crate) struct Call {
 /// What is asked for.
 #[derive(Debug)]
 pub(crate) enum Request {
-    Send(SendMessageRequest),
-    Stream(SendMessageRequest),
+    // Boxed, as it is the largest by far and is passed on a few times.
+    Send(Box<SendMessageRequest>),
+    Stream(Box<SendMessageRequest>),
     Get(GetTaskRequest),
     List(ListTasksRequest),
     Cancel(CancelTaskRequest),
@@ -169,14 +170,14 @@ impl Call {
             Request::Cancel(request) => engine.cancel(&caller, request),
             Request::Stream(request) => {
                 let opened = engine.stream(&caller, request, after);
-                return open(opened, true, &inner.limits).await;
+                return Box::pin(open(opened, true, &inner.limits)).await;
             }
             // There is nothing behind them yet; `offers` has said so.
             Request::Push(_) => return Err(Refusal::NoPush.into()),
             Request::ExtendedCard(_) => return Err(Refusal::NoExtendedCard.into()),
             Request::Subscribe(request) => {
                 let opened = engine.subscribe(&caller, request, after);
-                return open(opened, false, &inner.limits).await;
+                return Box::pin(open(opened, false, &inner.limits)).await;
             }
         };
         Ok(Reply::Result(answered.await?))

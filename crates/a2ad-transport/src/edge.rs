@@ -6,9 +6,10 @@ use std::time::SystemTime;
 
 use a2ad_core::engine::Engine;
 use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use http::header::{ALLOW, CONNECTION, HOST, TRANSFER_ENCODING};
 use http::request::Parts;
-use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
+use http::{HeaderValue, Method, Response, StatusCode, Version};
 use ipnet::IpNet;
 use tokio_util::sync::CancellationToken;
 
@@ -165,27 +166,26 @@ impl App {
     /// Answers one request.
     pub(crate) async fn answer<B>(
         &self,
-        request: Request<B>,
+        head: Parts,
+        body: B,
         connection: &Arc<Connection>,
     ) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        if request.version() > Version::HTTP_11 {
-            let mut response = self.route(request, connection).await;
+        if head.version > Version::HTTP_11 {
+            let mut response = self.route(head, body, connection).await;
             // HTTP/2 has no such header.
             response.headers_mut().remove(CONNECTION);
             return response;
         }
         // Where framing was not by length alone, nothing later on the connection is trusted to be a request: what
         // we took for the end of this one may not be what a proxy took for it.
-        let by_length = !request.headers().contains_key(TRANSFER_ENCODING);
-        let mut response = match framing(&request, connection) {
-            Ok(()) => self.route(request, connection).await,
-            Err(refusal) => {
-                http_json::refuse(&refusal.into(), request.headers(), &self.inner.limits)
-            }
+        let by_length = !head.headers.contains_key(TRANSFER_ENCODING);
+        let mut response = match framing(&head, connection) {
+            Ok(()) => self.route(head, body, connection).await,
+            Err(refusal) => http_json::refuse(&refusal.into(), &head.headers, &self.inner.limits),
         };
         let leaving = self.inner.draining.is_cancelled() || connection.stop().is_cancelled();
         if !by_length || leaving {
@@ -196,16 +196,30 @@ impl App {
         response
     }
 
-    async fn route<B>(&self, request: Request<B>, connection: &Arc<Connection>) -> Response<Body>
+    /// Boxed by where it leads, so that no future is larger than its own work needs.
+    fn route<'a, B>(
+        &'a self,
+        head: Parts,
+        body: B,
+        connection: &'a Arc<Connection>,
+    ) -> BoxFuture<'a, Response<Body>>
+    where
+        B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        if grpc::is_meant(&head.headers) {
+            Box::pin(grpc::answer(&self.inner, head, body, connection))
+        } else {
+            Box::pin(self.visit(head, body, connection))
+        }
+    }
+
+    async fn visit<B>(&self, head: Parts, body: B, connection: &Arc<Connection>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let inner = &*self.inner;
-        let (head, body) = request.into_parts();
-        if grpc::is_meant(&head.headers) {
-            return Box::pin(grpc::answer(&self.inner, head, body, connection)).await;
-        }
         let refuse =
             |refusal: Refusal| http_json::refuse(&refusal.into(), &head.headers, &inner.limits);
         let identified = inner.auth.identify(&head.headers);
@@ -332,10 +346,10 @@ fn unauthorized(
 }
 
 /// Refuses HTTP/1 requests that two readers could take differently.
-fn framing<B>(request: &Request<B>, connection: &Connection) -> Result<(), Refusal> {
-    let headers = request.headers();
+fn framing(head: &Parts, connection: &Connection) -> Result<(), Refusal> {
+    let headers = &head.headers;
     let length_seen = connection.take_length_seen();
-    if request.version() == Version::HTTP_11 && headers.get_all(HOST).iter().count() != 1 {
+    if head.version == Version::HTTP_11 && headers.get_all(HOST).iter().count() != 1 {
         return Err(Refusal::NoHost);
     }
     if headers.contains_key(TRANSFER_ENCODING) && length_seen {

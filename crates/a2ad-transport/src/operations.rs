@@ -17,14 +17,14 @@ pub(crate) type Batch = Option<Result<Vec<Frame>, EngineError>>;
 
 /// The operations of the protocol.
 pub(crate) trait Operations: Send + Sync {
-    fn send<'a>(&'a self, caller: &'a Caller, request: SendMessageRequest) -> Answered<'a>;
+    fn send<'a>(&'a self, caller: &'a Caller, request: Box<SendMessageRequest>) -> Answered<'a>;
     fn get<'a>(&'a self, caller: &'a Caller, request: GetTaskRequest) -> Answered<'a>;
     fn list<'a>(&'a self, caller: &'a Caller, request: ListTasksRequest) -> Answered<'a>;
     fn cancel<'a>(&'a self, caller: &'a Caller, request: CancelTaskRequest) -> Answered<'a>;
     fn stream<'a>(
         &'a self,
         caller: &'a Caller,
-        request: SendMessageRequest,
+        request: Box<SendMessageRequest>,
         after: Option<Number>,
     ) -> Opened<'a>;
     fn subscribe<'a>(
@@ -48,7 +48,7 @@ impl FrameSource for Frames {
 }
 
 impl Operations for Engine {
-    fn send<'a>(&'a self, caller: &'a Caller, request: SendMessageRequest) -> Answered<'a> {
+    fn send<'a>(&'a self, caller: &'a Caller, request: Box<SendMessageRequest>) -> Answered<'a> {
         Box::pin(Self::send(self, caller, request))
     }
 
@@ -67,7 +67,7 @@ impl Operations for Engine {
     fn stream<'a>(
         &'a self,
         caller: &'a Caller,
-        request: SendMessageRequest,
+        request: Box<SendMessageRequest>,
         after: Option<Number>,
     ) -> Opened<'a> {
         Box::pin(async move {

@@ -42,7 +42,7 @@ where
     let refuse = |refusal| super::status(refusal, limits);
     let deadline = deadline::read(&head.headers, Instant::now())
         .map_err(|fault| fault.status(limits.retry_after))?;
-    let body = within(deadline, read_body(body, &head.headers, limits)).await;
+    let body = within(deadline, read_body(body, &head.headers, connection, limits)).await;
     let body = body.ok_or_else(too_late)?.map_err(refuse)?;
     let message = message::check(&head.headers, &body).map_err(refuse)?;
     HealthCheckRequest::decode(message).map_err(|_| refuse(Refusal::NotProtobuf))?;

@@ -125,11 +125,16 @@ where
     response.map(Body::Grpc)
 }
 
-async fn read_body<B>(body: B, headers: &HeaderMap, limits: &Limits) -> Result<Bytes, Refusal>
+async fn read_body<B>(
+    body: B,
+    headers: &HeaderMap,
+    connection: &Connection,
+    limits: &Limits,
+) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
-    let read = body::read(body, headers, &TYPES, limits).await;
+    let read = body::read(body, headers, &TYPES, connection, limits).await;
     read.map_err(|refusal| match refusal {
         Refusal::MediaType => Refusal::GrpcMediaType,
         other => other,
@@ -181,7 +186,8 @@ impl<'a> Handler<'a> {
                 return fault.status(limits.retry_after).into_http();
             }
         };
-        let read = within(deadline, read_body(body, &self.head.headers, limits));
+        let read = read_body(body, &self.head.headers, self.connection, limits);
+        let read = within(deadline, read);
         let body = match read.await {
             Some(Ok(body)) => body,
             Some(Err(refusal)) => return self.refuse(refusal),

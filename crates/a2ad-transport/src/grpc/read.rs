@@ -19,8 +19,8 @@ pub(super) fn decode(method: Method, message: &[u8]) -> Result<Request, Fault> {
         })
     }
     Ok(match method {
-        Method::SendMessage => Request::Send(read(message)?),
-        Method::SendStreamingMessage => Request::Stream(read(message)?),
+        Method::SendMessage => Request::Send(Box::new(read(message)?)),
+        Method::SendStreamingMessage => Request::Stream(Box::new(read(message)?)),
         Method::GetTask => Request::Get(read(message)?),
         Method::ListTasks => Request::List(read(message)?),
         Method::CancelTask => Request::Cancel(read(message)?),

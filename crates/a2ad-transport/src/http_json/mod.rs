@@ -44,7 +44,7 @@ where
 {
     let began = Instant::now();
     let mut active = Active::default();
-    let result = match read_body(head, body, &inner.limits).await {
+    let result = match read_body(head, body, connection, &inner.limits).await {
         Ok(body) => {
             let asked = (route, method);
             perform(inner, visit, asked, head, body, &mut active).await
@@ -79,7 +79,12 @@ pub(crate) fn refuse(fault: &Fault, headers: &HeaderMap, limits: &Limits) -> Res
 }
 
 /// The body of a POST. The other verbs have none to speak of.
-async fn read_body<B>(head: &Parts, body: B, limits: &Limits) -> Result<Bytes, Refusal>
+async fn read_body<B>(
+    head: &Parts,
+    body: B,
+    connection: &Connection,
+    limits: &Limits,
+) -> Result<Bytes, Refusal>
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
@@ -87,7 +92,7 @@ where
         return Ok(Bytes::new());
     }
     let types = [media::A2A_JSON_NAME, media::JSON_NAME];
-    body::read(body, &head.headers, &types, limits).await
+    body::read(body, &head.headers, &types, connection, limits).await
 }
 
 async fn perform(

@@ -22,8 +22,8 @@ pub(super) fn read(
 ) -> Result<Request, Fault> {
     let query = head.uri.query();
     Ok(match route {
-        Route::Send => Request::Send(object(body)?),
-        Route::Stream => Request::Stream(object(body)?),
+        Route::Send => Request::Send(Box::new(object(body)?)),
+        Route::Stream => Request::Stream(Box::new(object(body)?)),
         Route::Tasks => Request::List(query::list_tasks(query)?),
         Route::Task(task) => {
             let mut request = query::get_task(query)?;

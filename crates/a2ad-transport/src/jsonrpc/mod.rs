@@ -58,7 +58,9 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let began = Instant::now();
-    let done = match body::read(body, &head.headers, &[media::JSON_NAME], &inner.limits).await {
+    let types = &[media::JSON_NAME];
+    let read = body::read(body, &head.headers, types, connection, &inner.limits);
+    let done = match read.await {
         Ok(body) => perform(inner, visit, head, body).await,
         Err(refusal) => Done::refused(RawValue::NULL, refusal),
     };

@@ -15,8 +15,8 @@ pub(super) fn read(method: Option<Method>, envelope: &Envelope<'_>) -> Result<Re
     let method = method.ok_or(Refusal::UnknownMethod)?;
     let params = envelope.params()?;
     Ok(match method {
-        Method::SendMessage => Request::Send(from_json(params)?),
-        Method::SendStreamingMessage => Request::Stream(from_json(params)?),
+        Method::SendMessage => Request::Send(Box::new(from_json(params)?)),
+        Method::SendStreamingMessage => Request::Stream(Box::new(from_json(params)?)),
         Method::GetTask => Request::Get(from_json(params)?),
         Method::ListTasks => Request::List(from_json(params)?),
         Method::CancelTask => Request::Cancel(from_json(params)?),

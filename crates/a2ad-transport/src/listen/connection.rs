@@ -1,10 +1,12 @@
 //! What is known of one connection while it is served.
 
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
+
+use super::timer::Timer;
 
 /// State that a connection's socket, its requests and their answers share.
 #[derive(Debug)]
@@ -15,6 +17,7 @@ pub(crate) struct Connection {
     begun: AtomicUsize,
     in_flight: AtomicUsize,
     length_seen: AtomicBool,
+    body_timer: Mutex<Timer>,
 }
 
 impl Connection {
@@ -27,6 +30,7 @@ impl Connection {
             begun: AtomicUsize::new(0),
             in_flight: AtomicUsize::new(0),
             length_seen: AtomicBool::new(false),
+            body_timer: Mutex::default(),
         })
     }
 
@@ -67,6 +71,22 @@ impl Connection {
     /// `Transfer-Encoding`, so the request itself cannot tell.
     pub(crate) fn take_length_seen(&self) -> bool {
         self.length_seen.swap(false, Ordering::Relaxed)
+    }
+
+    /// A timer for reading a body, to be given back for the next one. Requests that come at once over HTTP/2 get
+    /// timers of their own, of which one is kept.
+    pub(crate) fn take_body_timer(&self) -> Timer {
+        std::mem::take(&mut self.lock_body_timer())
+    }
+
+    pub(crate) fn return_body_timer(&self, timer: Timer) {
+        *self.lock_body_timer() = timer;
+    }
+
+    fn lock_body_timer(&self) -> MutexGuard<'_, Timer> {
+        self.body_timer
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -10,10 +10,11 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::time::{Instant, Sleep, sleep_until};
+use tokio::time::Instant;
 
 use super::connection::Connection;
 use super::scan::HeadScan;
+use super::timer::Timer;
 use crate::limits::Limits;
 
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -52,7 +53,7 @@ pub(super) struct Guard<S> {
     begun: usize,
     read_by: Option<Instant>,
     write_by: Option<Instant>,
-    timer: Option<Pin<Box<Sleep>>>,
+    timer: Timer,
     scan: HeadScan,
     /// What was read to learn the protocol and is still to be handed on.
     opening: [u8; PREFACE.len()],
@@ -73,7 +74,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
             begun: 0,
             read_by: Some(Instant::now() + limits.first_byte),
             write_by: None,
-            timer: None,
+            timer: Timer::default(),
             scan: HeadScan::default(),
             opening: [0; PREFACE.len()],
             opening_len: 0,
@@ -168,19 +169,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Guard<S> {
             (Some(by), None) | (None, Some(by)) => by,
             (None, None) => return Poll::Pending,
         };
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep_until(by)));
-        // Moving a timer costs a lock. One that is due too early is left alone and moved when it fires, so that a
-        // busy connection touches it once in a while instead of with each request.
-        if timer.deadline() > by {
-            timer.as_mut().reset(by);
-        }
-        loop {
-            ready!(timer.as_mut().poll(cx));
-            if Instant::now() >= by {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
-            timer.as_mut().reset(by);
-        }
+        ready!(self.timer.poll_until(by, cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
     }
 
     fn poll_wrote(

@@ -107,8 +107,9 @@ impl Service<Request<Incoming>> for Requests {
         let in_flight = self.connection.begin();
         let in_pieces = request.version() == Version::HTTP_2;
         let (app, connection) = (self.app.clone(), Arc::clone(&self.connection));
+        let (head, body) = request.into_parts();
         Box::pin(async move {
-            let answer = app.answer(request, &connection).await;
+            let answer = app.answer(head, body, &connection).await;
             Ok(answer.map(|body| Answer::new(body, in_flight, in_pieces)))
         })
     }

@@ -8,6 +8,7 @@ mod guard;
 mod http;
 mod scan;
 mod stall;
+mod timer;
 
 pub(crate) use connection::{Connection, InFlight};
 pub(crate) use stall::{note_asked, note_given};

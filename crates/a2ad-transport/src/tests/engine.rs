@@ -160,7 +160,7 @@ impl FrameSource for Script {
 }
 
 impl Operations for Arc<Scripted> {
-    fn send<'a>(&'a self, caller: &'a Caller, request: SendMessageRequest) -> Answered<'a> {
+    fn send<'a>(&'a self, caller: &'a Caller, request: Box<SendMessageRequest>) -> Answered<'a> {
         Box::pin(async move {
             request.check()?;
             self.callers.lock().unwrap().push(caller.clone());
@@ -183,7 +183,7 @@ impl Operations for Arc<Scripted> {
     fn stream<'a>(
         &'a self,
         _: &'a Caller,
-        request: SendMessageRequest,
+        request: Box<SendMessageRequest>,
         after: Option<Number>,
     ) -> Opened<'a> {
         Box::pin(async move {
