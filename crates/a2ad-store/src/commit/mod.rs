@@ -22,7 +22,7 @@ use crate::fail::Failure;
 use crate::lock::FileLock;
 use crate::metric;
 use crate::names::Names;
-use crate::open::{OpenError, Opened, open, set_meta};
+use crate::open::{OpenError, Opened, execute, open, set_meta};
 use crate::options::SqliteOptions;
 use batch::Batch;
 
@@ -177,7 +177,7 @@ impl Core {
     }
 
     fn transact(&mut self, work: Vec<Work>) -> Result<(Vec<Outcome>, Batch), Failure> {
-        self.db.execute_batch("BEGIN IMMEDIATE")?;
+        execute(&self.db, "BEGIN IMMEDIATE")?;
         let mut batch = Batch::new(self.surroundings.clock.now());
         let mut outcomes = Vec::with_capacity(work.len());
         for one in work {
@@ -189,7 +189,7 @@ impl Core {
             let error = rusqlite::ffi::Error::new(code);
             return Err(rusqlite::Error::SqliteFailure(error, None).into());
         }
-        self.db.execute_batch("COMMIT")?;
+        execute(&self.db, "COMMIT")?;
         Ok((outcomes, batch))
     }
 
@@ -225,7 +225,7 @@ impl Core {
     /// Undoes the transaction and says what to tell its callers.
     fn fail(&mut self, failure: &Failure) -> StoreError {
         if !self.db.is_autocommit()
-            && let Err(error) = self.db.execute_batch("ROLLBACK")
+            && let Err(error) = execute(&self.db, "ROLLBACK")
         {
             tracing::error!(%error, "a transaction could not be rolled back");
         }
@@ -296,6 +296,11 @@ impl Core {
     #[cfg(test)]
     pub(crate) const fn db(&self) -> &Connection {
         &self.db
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn db_mut(&mut self) -> &mut Connection {
+        &mut self.db
     }
 }
 

@@ -4,6 +4,7 @@ mod batch;
 mod damage;
 mod failure;
 mod migrate;
+mod statements;
 
 use std::path::PathBuf;
 use std::sync::Arc;
