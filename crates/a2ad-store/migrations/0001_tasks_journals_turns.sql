@@ -58,7 +58,8 @@ CREATE INDEX tasks_in_context ON tasks (context, status_at);
 CREATE INDEX tasks_at_rest ON tasks (state, status_at) WHERE state IN (3, 4, 5, 6, 7, 8);
 
 -- Consecutive entries of one task, as many as one commit brought. The id is the task's key shifted
--- by 22 bits plus the number of the first entry.
+-- by 22 bits plus the number of the first entry. What makes the requests that brought messages
+-- recognisable comes along: number, key and body of each.
 CREATE TABLE runs (
     id      INTEGER PRIMARY KEY,
     count   INTEGER NOT NULL,
@@ -66,6 +67,7 @@ CREATE TABLE runs (
     spilled INTEGER NOT NULL,
     prev    BLOB NOT NULL,
     hash    BLOB NOT NULL,
+    once    BLOB,
     bytes   BLOB NOT NULL
 ) STRICT;
 -- The bytes of runs too large for one row.
@@ -123,17 +125,18 @@ CREATE TABLE dead_turns (
 ) STRICT;
 CREATE UNIQUE INDEX dead_turns_of_task ON dead_turns (task, number);
 
--- What makes a repeated request recognisable. The id is built like that of a run, from the task
--- and the entry of the message, so that the keys of a task are a range and go with it. The tag is
--- eight bytes of scope and key: a short index entry keeps the one random index small.
-CREATE TABLE once (
-    id    INTEGER PRIMARY KEY,
-    tag   INTEGER NOT NULL,
-    scope INTEGER NOT NULL,
-    key   BLOB NOT NULL,
-    body  BLOB NOT NULL
+-- Where to look for a request that is repeated: pairs of a tag, which is half of the request's key,
+-- and a place, which is built like the id of a run, from the task and the entry of the message.
+-- What was asked stands there, in the run. Each row of the log has the pairs of one commit. In the
+-- other table they are sorted: a row has all pairs from its first tag to the next row's.
+CREATE TABLE once_log (
+    seq   INTEGER PRIMARY KEY,
+    pairs BLOB NOT NULL
 ) STRICT;
-CREATE INDEX once_tagged ON once (tag);
+CREATE TABLE once (
+    first INTEGER PRIMARY KEY,
+    pairs BLOB NOT NULL
+) STRICT;
 
 -- How many tasks a scope has in each state: the scope's key shifted by 4 bits plus the state.
 CREATE TABLE counters (

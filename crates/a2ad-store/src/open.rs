@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2ad_core::clock::Surroundings;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags, OptionalExtension, TransactionBehavior};
 
 use crate::lock::{FileLock, private};
@@ -173,7 +174,15 @@ pub(crate) fn connect(path: &Path, mode: OpenFlags) -> rusqlite::Result<Connecti
     let db = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     db.busy_timeout(BUSY)?;
     db.set_prepared_statement_cache_capacity(128);
+    // Else the planner looks at the values bound to a statement, and whenever they change it
+    // parses and plans the statement again.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(db)
+}
+
+/// Runs a statement without parameters, parsed once per connection.
+pub(crate) fn execute(db: &Connection, sql: &str) -> rusqlite::Result<()> {
+    db.prepare_cached(sql)?.execute([]).map(|_| ())
 }
 
 fn prepare(db: &Connection, durability: Durability) -> rusqlite::Result<()> {

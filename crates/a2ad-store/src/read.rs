@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension};
 
 use crate::fail::Failure;
 use crate::names::Names;
+use crate::open::execute;
 use crate::packed::{unpack_artifacts, unpack_id};
 use crate::run;
 
@@ -54,13 +55,7 @@ impl Readers {
     ) -> Option<Result<T, Failure>> {
         let mut slot = self.acquire();
         let Reader { db, names } = slot.as_mut()?;
-        let transact = || {
-            let tx = db.unchecked_transaction()?;
-            let value = read(&tx, names)?;
-            tx.commit()?;
-            Ok(value)
-        };
-        Some(transact())
+        Some(transact(db, |db| read(db, names)))
     }
 
     /// Closes all connections, waiting for those in use.
@@ -84,6 +79,21 @@ impl Readers {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Not `unchecked_transaction`, which has `BEGIN` and `COMMIT` parsed every time: that took longer
+/// than most reads.
+fn transact<T>(
+    db: &Connection,
+    read: impl FnOnce(&Connection) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    execute(db, "BEGIN")?;
+    let result = read(db);
+    // Nothing was written, so there is nothing to be kept or undone.
+    let ended = execute(db, "COMMIT");
+    let value = result?;
+    ended?;
+    Ok(value)
 }
 
 /// The key of the scope's task with this id. The key inside the id only says where to look.

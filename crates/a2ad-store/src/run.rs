@@ -2,15 +2,17 @@
 //!
 //! The bytes of a run are, for each entry, its length (four bytes, little end first), its shape
 //! (one byte) and its bytes. A run's hash covers the hash of the run before it, so that a changed,
-//! missing or reordered run is found. SQLite itself does not notice a flipped bit in a value.
+//! missing or reordered run is found; and the requests that came with the run. SQLite itself does not notice a flipped bit in a value.
 
 use a2ad_core::keys::{Number, TaskKey, first_16};
+use a2ad_core::store::Once;
 use a2ad_core::task::{Entry, FORMAT, Shape};
 use bytes::{BufMut, Bytes, BytesMut};
 use rusqlite::{Connection, Row};
 use sha2::{Digest, Sha256};
 
 use crate::fail::Failure;
+use crate::once;
 
 /// The first half of a SHA-256.
 pub(crate) type Hash = [u8; 16];
@@ -50,6 +52,8 @@ pub(crate) struct Run {
     pub(crate) count: u64,
     pub(crate) prev: Hash,
     pub(crate) hash: Hash,
+    /// The requests that brought its messages, as [`once::pack`](crate::once::pack) has them.
+    pub(crate) once: Vec<u8>,
     pub(crate) entries: Vec<Entry>,
 }
 
@@ -61,7 +65,8 @@ impl Run {
 }
 
 /// Selects runs by a range of row ids, in order, with the columns that [`read`] expects.
-pub(crate) const SELECT: &str = "SELECT id, count, format, spilled, prev, hash, bytes FROM runs
+pub(crate) const SELECT: &str =
+    "SELECT id, count, format, spilled, prev, hash, once, bytes FROM runs
      WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
 
 /// Writes consecutive entries of `task` as a run after the run with hash `prev`.
@@ -69,6 +74,7 @@ pub(crate) fn write(
     db: &Connection,
     task: TaskKey,
     entries: &[Entry],
+    requests: &[Once],
     prev: Hash,
 ) -> Result<Hash, Failure> {
     let Some(first) = entries.first().map(|entry| entry.number.0) else {
@@ -76,7 +82,8 @@ pub(crate) fn write(
     };
     let bytes = encode(entries);
     let count = entries.len() as u64;
-    let hash = hash_run(prev, task.0, first, count, FORMAT, &bytes);
+    let once = once::pack(requests);
+    let hash = hash_run(prev, task.0, first, count, FORMAT, &bytes, &once);
     let id = run_id(task.0, first);
     let spilled = if bytes.len() > SPILL_BYTES {
         let mut insert =
@@ -90,10 +97,19 @@ pub(crate) fn write(
     };
     let inline: &[u8] = if spilled == 0 { &bytes } else { &[] };
     db.prepare_cached(
-        "INSERT INTO runs (id, count, format, spilled, prev, hash, bytes)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT INTO runs (id, count, format, spilled, prev, hash, once, bytes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
     )?
-    .execute((id, count as i64, FORMAT, spilled, prev, hash, inline))?;
+    .execute((
+        id,
+        count as i64,
+        FORMAT,
+        spilled,
+        prev,
+        hash,
+        (!once.is_empty()).then_some(&once[..]),
+        inline,
+    ))?;
     Ok(hash)
 }
 
@@ -107,12 +123,14 @@ pub(crate) fn read(db: &Connection, row: &Row<'_>) -> Result<Run, Failure> {
     let prev = hash_column(row, 4).ok_or_else(|| damaged("the hash before it is malformed"))?;
     let hash = hash_column(row, 5).ok_or_else(|| damaged("its hash is malformed"))?;
     let bytes = if spilled == 0 {
-        Bytes::copy_from_slice(row.get_ref(6)?.as_blob().unwrap_or_default())
+        Bytes::copy_from_slice(row.get_ref(7)?.as_blob().unwrap_or_default())
     } else {
         unspill(db, row.get(0)?, spilled)?
     };
+    let once = row.get_ref(6)?.as_blob_or_null().ok().flatten();
+    let once = once.unwrap_or_default().to_vec();
     let count = u64::try_from(count).unwrap_or_default();
-    if hash_run(prev, task, first, count, format, &bytes) != hash {
+    if hash_run(prev, task, first, count, format, &bytes, &once) != hash {
         return Err(damaged("the stored bytes do not match their hash"));
     }
     if format != FORMAT {
@@ -124,6 +142,7 @@ pub(crate) fn read(db: &Connection, row: &Row<'_>) -> Result<Run, Failure> {
         count,
         prev,
         hash,
+        once,
         entries,
     })
 }
@@ -184,12 +203,23 @@ fn decode(first: u64, count: u64, bytes: &Bytes) -> Option<Vec<Entry>> {
     (entries.len() as u64 == count).then_some(entries)
 }
 
-fn hash_run(prev: Hash, task: i64, first: u64, count: u64, format: u8, bytes: &[u8]) -> Hash {
+/// The bytes say where they end, since the number of entries is covered; so what follows them is
+/// the requests.
+fn hash_run(
+    prev: Hash,
+    task: i64,
+    first: u64,
+    count: u64,
+    format: u8,
+    bytes: &[u8],
+    once: &[u8],
+) -> Hash {
     let mut hash = Sha256::new_with_prefix(prev);
     hash.update(task.to_le_bytes());
     hash.update(first.to_le_bytes());
     hash.update(count.to_le_bytes());
     hash.update([format]);
     hash.update(bytes);
+    hash.update(once);
     first_16(&hash.finalize())
 }

@@ -19,7 +19,7 @@ use crate::fail::Failure;
 use crate::list;
 use crate::lock::FileLock;
 use crate::names::Names;
-use crate::once;
+use crate::once::{self, Waiting};
 use crate::open::{OpenError, reader};
 use crate::options::SqliteOptions;
 use crate::read::{self, Readers};
@@ -40,6 +40,7 @@ pub struct SqliteStore {
     ids: PublicIds,
     writer: Writer,
     readers: Readers,
+    waiting: Waiting,
     keys: Mutex<Keys>,
     first_holder: i64,
     halt: Halt,
@@ -80,6 +81,7 @@ impl SqliteStore {
         let ids = core.public_ids().clone();
         let first_holder = core.first_holder();
         let lock = core.lock();
+        let waiting = core.waiting();
         let halt: Halt = Arc::new(OnceLock::new());
         let writer = Writer::start(core, &options, Arc::clone(&halt), wake)?;
         Ok(Self {
@@ -87,6 +89,7 @@ impl SqliteStore {
             ids,
             writer,
             readers: Readers::new(connections),
+            waiting,
             keys: Mutex::new(Keys { next, end }),
             first_holder,
             halt,
@@ -240,8 +243,9 @@ impl Store for SqliteStore {
         scope: &Scope,
         key: [u8; 16],
     ) -> BoxFuture<'_, Result<Option<OnceHit>, StoreError>> {
+        let waiting = self.waiting.places(&key);
         let result = self.read(|db, names| match names.find(db, scope)? {
-            Some(scope) => once::find(db, scope.scope, &key),
+            Some(scope) => once::find(db, &waiting, scope.scope, &key),
             None => Ok(None),
         });
         Box::pin(std::future::ready(result))

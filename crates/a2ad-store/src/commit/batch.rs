@@ -6,12 +6,13 @@ use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use a2ad_core::keys::{Number, TaskKey};
-use a2ad_core::store::Committed;
+use a2ad_core::store::{Committed, Once, OnceHit};
 use a2ad_core::task::{self, Head, Snapshot};
 use a2ad_proto::{TaskState, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::fail::Failure;
+use crate::once::{self, Pair};
 use crate::packed::{PackedId, pack_artifacts};
 use crate::run::{self, Hash, NO_HASH, hash_column};
 use crate::snapshot;
@@ -29,6 +30,7 @@ pub(super) struct TaskInBatch {
     /// Its newest head; `None` if it was only looked at.
     head: Option<Arc<Head>>,
     entries: Vec<task::Entry>,
+    requests: Vec<Once>,
     snapshot: Option<Snapshot>,
 }
 
@@ -43,20 +45,23 @@ impl TaskInBatch {
             chain: NO_HASH,
             head: None,
             entries: Vec::new(),
+            requests: Vec::new(),
             snapshot: None,
         }
     }
 
     /// Adds what a change brings.
-    pub(super) fn advance(
+    fn advance(
         &mut self,
         head: Arc<Head>,
         entries: &[task::Entry],
+        once: Option<Once>,
         snapshot: Option<Snapshot>,
     ) {
         self.version = head.version;
         self.head = Some(head);
         self.entries.extend_from_slice(entries);
+        self.requests.extend(once);
         if snapshot.is_some() {
             self.snapshot = snapshot;
         }
@@ -73,6 +78,8 @@ pub(crate) struct Batch {
     tasks: BTreeMap<TaskKey, TaskInBatch>,
     /// By how much each counter moves.
     counters: BTreeMap<i64, i64>,
+    /// The requests carried out so far: scope, task and what makes them recognisable.
+    requests: Vec<(i64, TaskKey, Once)>,
 }
 
 impl Batch {
@@ -82,7 +89,39 @@ impl Batch {
             committed: Vec::new(),
             tasks: BTreeMap::new(),
             counters: BTreeMap::new(),
+            requests: Vec::new(),
         }
+    }
+
+    /// The request of this batch that has this key in this scope.
+    pub(super) fn request(
+        &mut self,
+        db: &Connection,
+        scope: i64,
+        key: &[u8; 16],
+    ) -> Result<Option<OnceHit>, Failure> {
+        let found = self
+            .requests
+            .iter()
+            .find(|(in_scope, _, once)| once.key == *key && *in_scope == scope);
+        let Some((_, task, once)) = found.copied() else {
+            return Ok(None);
+        };
+        // A purge in the same batch may have taken the task away again.
+        let hit = self.task(db, task)?.map(|_| OnceHit {
+            task,
+            number: once.number,
+            body: once.body,
+        });
+        Ok(hit)
+    }
+
+    /// Where the requests of this batch are found.
+    pub(super) fn pairs(&self) -> Vec<Pair> {
+        let requests = self.requests.iter();
+        requests
+            .map(|(_, task, once)| once::pair(*task, once))
+            .collect()
     }
 
     /// The task as it is after everything so far in this batch.
@@ -102,9 +141,20 @@ impl Batch {
         self.tasks.insert(key, task);
     }
 
-    /// The task, if it was loaded or added.
-    pub(super) fn loaded(&mut self, key: TaskKey) -> Option<&mut TaskInBatch> {
-        self.tasks.get_mut(&key)
+    /// Adds what a change brings to a task that was loaded or added.
+    pub(super) fn advance(
+        &mut self,
+        head: &Arc<Head>,
+        entries: &[task::Entry],
+        once: Option<Once>,
+        snapshot: Option<Snapshot>,
+    ) {
+        let key = head.identity.key;
+        if let Some(task) = self.tasks.get_mut(&key) {
+            task.advance(Arc::clone(head), entries, once, snapshot);
+            let scope = task.scope;
+            self.requests.extend(once.map(|once| (scope, key, once)));
+        }
     }
 
     /// Moves the counter of a scope's tasks in a state.
@@ -116,7 +166,7 @@ impl Batch {
     pub(super) fn flush(&mut self, db: &Connection) -> Result<(), Failure> {
         for (key, task) in std::mem::take(&mut self.tasks) {
             let Some(head) = &task.head else { continue };
-            let chain = run::write(db, key, &task.entries, task.chain)?;
+            let chain = run::write(db, key, &task.entries, &task.requests, task.chain)?;
             write_task(db, &task, head, chain)?;
             if let Some(snapshot) = &task.snapshot {
                 snapshot::write(db, key, snapshot)?;

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use a2ad_core::keys::{ContextKey, Number, TaskKey};
-use a2ad_core::store::{Applied, Change, ChangeError, Committed, ContextChoice, StoreError};
+use a2ad_core::store::{
+    Applied, Change, ChangeError, Committed, ContextChoice, OnceHit, StoreError,
+};
 use a2ad_core::task::{Head, Identity};
 use a2ad_proto::Timestamp;
 
@@ -13,7 +15,6 @@ use super::batch::{Batch, TaskInBatch};
 use super::turns::{self, Plan};
 use crate::fail::Failure;
 use crate::names::{ScopeKey, create_context, find_context};
-use crate::once;
 use crate::run::NUMBER_MAX;
 
 impl Core {
@@ -32,7 +33,7 @@ impl Core {
         let known_scope = self.names.find(&self.db, &identity.scope)?;
         // First of all: a repeat would otherwise look like a conflict with its own first time.
         if let (Some(scope), Some(request)) = (known_scope, &change.once)
-            && let Some(hit) = once::find(&self.db, scope.scope, &request.key)?
+            && let Some(hit) = self.earlier(batch, scope.scope, &request.key)?
         {
             return Ok(Err(ChangeError::Repeated(hit)));
         }
@@ -84,10 +85,20 @@ impl Core {
         if place.is_none() {
             batch.add(key, TaskInBatch::unborn(scope.scope, context));
         }
-        if let Some(request) = &change.once {
-            once::insert(&self.db, scope.scope, key, request)?;
-        }
         self.write(batch, change, scope, context, plan).map(Ok)
+    }
+
+    /// The request that had this key before, in this batch or any other.
+    fn earlier(
+        &mut self,
+        batch: &mut Batch,
+        scope: i64,
+        key: &[u8; 16],
+    ) -> Result<Option<OnceHit>, Failure> {
+        match batch.request(&self.db, scope, key)? {
+            Some(hit) => Ok(Some(hit)),
+            None => self.once.find(&self.db, scope, key),
+        }
     }
 
     fn existing_context(
@@ -148,9 +159,7 @@ impl Core {
             turns: written.turns,
             ..change.head
         });
-        if let Some(task) = batch.loaded(key) {
-            task.advance(Arc::clone(&head), &change.entries, change.snapshot);
-        }
+        batch.advance(&head, &change.entries, change.once, change.snapshot);
         batch.committed.push(Committed {
             head: Arc::clone(&head),
             entries: change.entries,

@@ -22,7 +22,8 @@ use crate::fail::Failure;
 use crate::lock::FileLock;
 use crate::metric;
 use crate::names::Names;
-use crate::open::{OpenError, Opened, open, set_meta};
+use crate::once::{Index, Waiting};
+use crate::open::{OpenError, Opened, execute, open, set_meta};
 use crate::options::SqliteOptions;
 use batch::Batch;
 
@@ -68,6 +69,7 @@ pub struct Core {
     surroundings: Surroundings,
     wake: Arc<dyn Wake>,
     names: Names,
+    once: Index,
     /// The place of the next turn in its context's order.
     next_seq: i64,
     /// Open turns by agent, so that a full queue is noticed without counting rows.
@@ -110,6 +112,13 @@ impl Core {
         db.execute("DELETE FROM holders WHERE id < ?1", [first_holder])
             .map_err(sql)?;
         let open_turns = turns::count_by_agent(&db).map_err(sql)?;
+        let once = Index::open(&db).map_err(|failure| match failure {
+            Failure::Sql(source) => sql(source),
+            Failure::Damaged(detail) => OpenError::Corrupt {
+                path: options.path.clone(),
+                detail,
+            },
+        })?;
         let wal_pages = Arc::new(AtomicU32::new(0));
         let seen = Arc::clone(&wal_pages);
         db.wal_hook(Some(move |_: &mut rusqlite::hooks::Wal, pages: i32| {
@@ -123,6 +132,7 @@ impl Core {
             surroundings: options.surroundings.clone(),
             wake,
             names: Names::default(),
+            once,
             next_seq,
             open_turns,
             first_holder,
@@ -177,19 +187,21 @@ impl Core {
     }
 
     fn transact(&mut self, work: Vec<Work>) -> Result<(Vec<Outcome>, Batch), Failure> {
-        self.db.execute_batch("BEGIN IMMEDIATE")?;
+        execute(&self.db, "BEGIN IMMEDIATE")?;
         let mut batch = Batch::new(self.surroundings.clock.now());
         let mut outcomes = Vec::with_capacity(work.len());
         for one in work {
             outcomes.push(self.perform(&mut batch, one)?);
         }
         batch.flush(&self.db)?;
+        let moved = self.once.write(&self.db, batch.pairs())?;
         #[cfg(test)]
         if let Some(code) = self.fail_commit.take() {
             let error = rusqlite::ffi::Error::new(code);
             return Err(rusqlite::Error::SqliteFailure(error, None).into());
         }
-        self.db.execute_batch("COMMIT")?;
+        execute(&self.db, "COMMIT")?;
+        self.once.committed(moved);
         Ok((outcomes, batch))
     }
 
@@ -225,12 +237,13 @@ impl Core {
     /// Undoes the transaction and says what to tell its callers.
     fn fail(&mut self, failure: &Failure) -> StoreError {
         if !self.db.is_autocommit()
-            && let Err(error) = self.db.execute_batch("ROLLBACK")
+            && let Err(error) = execute(&self.db, "ROLLBACK")
         {
             tracing::error!(%error, "a transaction could not be rolled back");
         }
         // What the transaction had added to the caches is not there any more.
         self.names = Names::default();
+        self.once.rolled_back();
         match turns::count_by_agent(&self.db) {
             Ok(counted) => self.open_turns = counted,
             Err(error) => tracing::error!(%error, "open turns could not be counted"),
@@ -281,6 +294,11 @@ impl Core {
         &self.ids
     }
 
+    /// Request keys that readers would not find in the tables.
+    pub(crate) fn waiting(&self) -> Waiting {
+        self.once.waiting()
+    }
+
     pub(crate) const fn first_holder(&self) -> i64 {
         self.first_holder
     }
@@ -296,6 +314,16 @@ impl Core {
     #[cfg(test)]
     pub(crate) const fn db(&self) -> &Connection {
         &self.db
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn once_mut(&mut self) -> &mut Index {
+        &mut self.once
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn db_mut(&mut self) -> &mut Connection {
+        &mut self.db
     }
 }
 

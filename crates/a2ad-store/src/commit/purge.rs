@@ -7,7 +7,6 @@ use rusqlite::Connection;
 use super::Core;
 use super::batch::{Batch, ENDED};
 use crate::fail::Failure;
-use crate::once;
 use crate::run::task_runs;
 
 struct Old {
@@ -38,6 +37,7 @@ impl Core {
             delete(&self.db, task)?;
             batch.count(task.scope, task.state, -1);
         }
+        self.once.sweep(&self.db, old.len())?;
         Ok(old.iter().map(|task| TaskKey(task.key)).collect())
     }
 }
@@ -77,7 +77,6 @@ fn delete(db: &Connection, task: &Old) -> Result<(), Failure> {
         .execute(runs)?;
     db.prepare_cached("DELETE FROM runs WHERE id BETWEEN ?1 AND ?2")?
         .execute(runs)?;
-    once::delete(db, task.key)?;
     db.prepare_cached("DELETE FROM snapshots WHERE task = ?1")?
         .execute([task.key])?;
     db.prepare_cached("DELETE FROM dead_turns WHERE task = ?1")?

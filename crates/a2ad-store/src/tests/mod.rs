@@ -4,6 +4,8 @@ mod batch;
 mod damage;
 mod failure;
 mod migrate;
+mod once;
+mod statements;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,7 +59,7 @@ impl Rig {
 
     fn open(&mut self) -> Core {
         let mut core = Core::open(&self.options(), self.wake.clone()).unwrap();
-        core.run(vec![Work::Reserve { next_key: 1_000 }]);
+        core.run(vec![Work::Reserve { next_key: 100_000 }]);
         core
     }
 

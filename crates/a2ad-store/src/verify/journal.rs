@@ -4,6 +4,7 @@ use a2ad_core::keys::{PublicIds, TaskKey};
 use a2ad_proto::TaskState;
 use rusqlite::{Connection, Row};
 
+use super::requests::Requests;
 use super::{TaskName, VerifyReport};
 use crate::fail::Failure;
 use crate::open::meta;
@@ -55,6 +56,7 @@ pub(super) fn tasks(db: &Connection, report: &mut VerifyReport) -> Result<(), Fa
     if ids.is_none() {
         report.report_all("the secret of its ids is missing");
     }
+    let requests = Requests::read(db, report)?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         let head = Head::read(row)?;
@@ -65,13 +67,18 @@ pub(super) fn tasks(db: &Connection, report: &mut VerifyReport) -> Result<(), Fa
         {
             report.report_of(&head.name, None, "its id does not lead to it");
         }
-        journal(db, &head, report)?;
+        journal(db, &head, &requests, report)?;
         check_snapshot(db, &head, report)?;
     }
     Ok(())
 }
 
-fn journal(db: &Connection, head: &Head, report: &mut VerifyReport) -> Result<(), Failure> {
+fn journal(
+    db: &Connection,
+    head: &Head,
+    requests: &Requests,
+    report: &mut VerifyReport,
+) -> Result<(), Failure> {
     let mut walk = Walk {
         chain: Some(NO_HASH),
         ..Walk::default()
@@ -86,7 +93,10 @@ fn journal(db: &Connection, head: &Head, report: &mut VerifyReport) -> Result<()
             report.report_of(&head.name, Some(first), what);
         }
         match run::read(db, row) {
-            Ok(run) => walk.pass(head, &run, report),
+            Ok(run) => {
+                walk.pass(head, &run, report);
+                requests.check(db, head.key, &head.name, &run, report)?;
+            }
             Err(Failure::Damaged(what)) => {
                 report.report_of(&head.name, Some(first), what);
                 let count = row.get::<_, i64>(1)?.unsigned_abs().max(1);

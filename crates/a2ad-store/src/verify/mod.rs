@@ -1,6 +1,7 @@
 //! Walking a database and saying what is wrong with it.
 
 mod journal;
+mod requests;
 mod tables;
 
 use std::fmt;

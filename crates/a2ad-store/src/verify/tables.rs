@@ -25,8 +25,8 @@ pub(super) fn integrity(db: &Connection, report: &mut VerifyReport) -> Result<()
 
 /// Rows that belong to nothing.
 pub(super) fn strays(db: &Connection, report: &mut VerifyReport) -> Result<(), Failure> {
-    // The task's key is in the upper bits of the ids of runs and request keys.
-    const OF_TASK: [(&str, &str); 6] = [
+    // The task's key is in the upper bits of the ids of runs.
+    const OF_TASK: [(&str, &str); 5] = [
         (
             "SELECT DISTINCT runs.id >> 22 FROM runs
              WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.key = runs.id >> 22)",
@@ -35,11 +35,6 @@ pub(super) fn strays(db: &Connection, report: &mut VerifyReport) -> Result<(), F
         (
             "SELECT task FROM snapshots WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE key = task)",
             "a snapshot of a task that is not there",
-        ),
-        (
-            "SELECT DISTINCT once.id >> 22 FROM once
-             WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.key = once.id >> 22)",
-            "a request key of a task that is not there",
         ),
         (
             "SELECT task FROM dead_turns WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE key = task)",

@@ -1,0 +1,216 @@
+//! What a simple send costs the writer: CPU microseconds per task that begins and ends in one
+//! commit, in groups of 128, in an empty database and in one that holds many tasks already.
+//!
+//! `cargo bench -p a2ad-store --bench send -- [tasks stored] [tasks measured] [file]`; a file that is
+//! named is kept, and one that exists is not filled again.
+#![expect(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a benchmark has nobody to report to but its reader"
+)]
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use a2ad_core::clock::{Clock, Random, SystemClock, SystemRandom, uuid};
+use a2ad_core::contract::sample::{alice, change, said, unborn, write_artifact};
+use a2ad_core::keys::{Attempt, Number, first_16};
+use a2ad_core::store::{Change, Committed, ListFilter, Once, Store, Wake};
+use a2ad_core::task::{Command, Fold, Outcome, TurnState, apply};
+use a2ad_proto::Role;
+use a2ad_store::{Core, Durability, SqliteOptions, SqliteStore};
+
+/// Sends in a commit, and commits between two checkpoints.
+const GROUP: usize = 128;
+const SERIES: usize = 64;
+
+#[derive(Debug)]
+struct Deaf;
+
+impl Wake for Deaf {
+    fn committed(&self, _: Vec<Committed>) {}
+    fn stopped(&self, reason: &str) {
+        panic!("{reason}");
+    }
+}
+
+/// What the engine makes of a message that a pure agent answers at its first poll.
+fn whole_turn(core: &Core, key: i64) -> Change {
+    let now = SystemClock.now();
+    let mut message = said(Role::User, "Please translate this sentence into French.");
+    let unborn = unborn(core.public_ids(), key, &SystemRandom, &alice());
+    message.message_id = uuid(&SystemRandom);
+    message.task_id = unborn.identity.id.as_str().to_owned();
+    message.context_id = unborn.identity.context_id.as_str().to_owned();
+    let submit = Command::Submit {
+        message,
+        metadata: None,
+        accepted_output_modes: Vec::new(),
+    };
+    let mut whole = change(&unborn, &[submit], now);
+    let (turn, attempt) = (Number::FIRST, Attempt::FIRST);
+    whole.head.turns[0].state = TurnState::Leased;
+    whole.head.turns[0].attempt = attempt;
+    let answer = write_artifact(
+        turn,
+        attempt,
+        "answer",
+        "Merci de traduire cette phrase en français.",
+    );
+    let finish = Command::Finish {
+        turn,
+        attempt,
+        outcome: Outcome::Completed(None),
+    };
+    let end = change(
+        &whole.head,
+        &[Command::Start { turn, attempt }, answer, finish],
+        now,
+    );
+    whole.head = end.head;
+    whole.entries.extend(end.entries);
+    whole.turns.clear();
+    let mut fold = Fold::default();
+    for entry in &whole.entries {
+        apply(&mut fold, &entry.record().unwrap());
+    }
+    whole.snapshot = Some(fold.snapshot());
+    let random = SystemRandom.bits().to_le_bytes();
+    whole.once = Some(Once {
+        key: first_16(&random),
+        body: first_16(&random),
+        number: turn,
+    });
+    whole
+}
+
+/// The time that this thread has spent on a core.
+fn cpu() -> Duration {
+    let stat = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap();
+    Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
+}
+
+struct Bench {
+    path: PathBuf,
+    next_key: i64,
+    /// Copies the log back, which a store does on another thread.
+    side: rusqlite::Connection,
+}
+
+impl Bench {
+    fn on(path: &Path) -> Self {
+        drop(open(path, Durability::Os));
+        let side = rusqlite::Connection::open(path).unwrap();
+        let next_key = side
+            .query_row("SELECT coalesce(max(key), 0) + 1 FROM tasks", [], |row| {
+                row.get(0)
+            })
+            .unwrap();
+        Self {
+            path: path.to_owned(),
+            next_key,
+            side,
+        }
+    }
+
+    /// Commits `tasks` in groups; the CPU time and the time of all commits.
+    fn commit(&mut self, tasks: usize, durability: Durability) -> (Duration, Duration) {
+        let mut core = open(&self.path, durability);
+        let (mut spent, mut lasted) = (Duration::ZERO, Duration::ZERO);
+        let mut left = tasks.div_ceil(GROUP);
+        while left > 0 {
+            // Made beforehand and measured together: the kernel brings a thread's time up to date
+            // only at its ticks.
+            let series: Vec<Vec<Change>> = (0..left.min(SERIES))
+                .map(|_| (0..GROUP).map(|_| self.whole_turn(&core)).collect())
+                .collect();
+            left -= series.len();
+            let (began, cpu_began) = (Instant::now(), cpu());
+            for group in series {
+                let results = core.commit(group);
+                assert!(results.iter().all(Result::is_ok));
+            }
+            spent += cpu() - cpu_began;
+            lasted += began.elapsed();
+            self.side
+                .query_row("PRAGMA wal_checkpoint(RESTART)", [], |_| Ok(()))
+                .unwrap();
+        }
+        (spent, lasted)
+    }
+
+    fn whole_turn(&mut self, core: &Core) -> Change {
+        self.next_key += 1;
+        whole_turn(core, self.next_key)
+    }
+}
+
+fn open(path: &Path, durability: Durability) -> Core {
+    let options = SqliteOptions {
+        durability,
+        ..SqliteOptions::at(path)
+    };
+    Core::open(&options, Arc::new(Deaf)).unwrap()
+}
+
+/// Reading what nobody has in memory: a task by its id, and a page of fifty.
+fn read(path: &Path) {
+    let began = Instant::now();
+    let store = SqliteStore::open(SqliteOptions::at(path), Arc::new(Deaf)).unwrap();
+    println!("open: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        for artifacts in [false, true] {
+            let began = cpu();
+            for _ in 0..100 {
+                let filter = ListFilter::default();
+                let page = store
+                    .list(&alice(), &filter, None, 50, usize::MAX, artifacts)
+                    .await
+                    .unwrap();
+                assert_eq!(page.tasks.len(), 50);
+            }
+            let each = (cpu() - began).as_secs_f64() * 1e4;
+            println!("list of 50, artifacts {artifacts}: {each:.0} µs");
+        }
+    });
+}
+
+fn main() {
+    let numbers: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|arg| arg != "--bench")
+        .collect();
+    let number = |at: usize, otherwise: usize| {
+        numbers
+            .get(at)
+            .map_or(otherwise, |text| text.parse().unwrap())
+    };
+    let (stored, measured) = (number(0, 0), number(1, 128 * 256));
+    let dir = tempfile::tempdir().unwrap();
+    let path = numbers
+        .get(2)
+        .map_or_else(|| dir.path().join("a2ad.db"), PathBuf::from);
+    let mut bench = Bench::on(&path);
+    let missing = stored.saturating_sub(usize::try_from(bench.next_key).unwrap());
+    bench.commit(missing, Durability::Os);
+    for round in 0..3 {
+        let (spent, lasted) = bench.commit(measured, Durability::Full);
+        let each = |time: Duration| time.as_secs_f64() * 1e6 / measured as f64;
+        println!(
+            "{stored} stored, round {round}: {:.2} µs of CPU per send, {:.2} µs in all",
+            each(spent),
+            each(lasted)
+        );
+    }
+    let pages: i64 = bench
+        .side
+        .query_row("PRAGMA page_count", [], |row| row.get(0))
+        .unwrap();
+    println!("{} tasks in {} MiB", bench.next_key, pages * 8 / 1024);
+    drop(bench);
+    read(&path);
+}
