@@ -24,15 +24,14 @@ CREATE TABLE scopes (
     UNIQUE (owner, agent)
 ) STRICT;
 
--- The key is that of the task which opened the context. A minted id carries it, so only the names
--- that clients chose need an index.
+-- Conversations whose names clients chose. The key is that of the task which opened the context. A
+-- minted id carries it, so those that we named need no row: their tasks have the id.
 CREATE TABLE contexts (
     key   INTEGER PRIMARY KEY,
     scope INTEGER NOT NULL,
-    id    ANY NOT NULL,
-    named INTEGER NOT NULL
+    id    ANY NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX contexts_named ON contexts (scope, id) WHERE named;
+CREATE UNIQUE INDEX contexts_named ON contexts (scope, id);
 
 -- The head of a task. There is no index on the id: the id carries the key.
 CREATE TABLE tasks (
@@ -45,13 +44,16 @@ CREATE TABLE tasks (
     bytes     INTEGER NOT NULL,
     cancel    INTEGER NOT NULL,
     id        ANY NOT NULL,
+    -- The id of the context if we minted it. Every task of the context has it, so that it stays
+    -- when the task that opened the context goes.
+    context_id ANY,
     chain     BLOB NOT NULL,
     artifacts BLOB NOT NULL
 ) STRICT;
 -- Lists, in their own order: by state directly, all states by merging the nine ranges.
 CREATE INDEX tasks_listed ON tasks (scope, state, status_at);
--- Lists of one conversation.
-CREATE INDEX tasks_in_context ON tasks (context, status_at);
+-- Lists of one conversation. The task that opened it is found by its key; most have no other.
+CREATE INDEX tasks_in_context ON tasks (context, status_at) WHERE context <> key;
 -- Retention and expiry look for the oldest tasks at rest, whoever owns them: COMPLETED, FAILED,
 -- CANCELED, INPUT_REQUIRED, REJECTED, AUTH_REQUIRED. A task enters when it comes to rest, at the
 -- end of its state's range, so the index is appended to.

@@ -9,7 +9,7 @@ use a2ad_proto::ContextId;
 use rusqlite::{CachedStatement, Connection, OptionalExtension, Rows};
 
 use crate::fail::Failure;
-use crate::names::{Names, find_context};
+use crate::names::{Context, Names, find_context};
 use crate::snapshot;
 
 /// Where nothing comes before.
@@ -182,18 +182,27 @@ fn in_context(
     range: &Range,
     take: usize,
 ) -> Result<(Vec<ListPlace>, u64), Failure> {
-    let Some(context) = find_context(db, ids, scope, id)? else {
+    let Some(Context { key: context, .. }) = find_context(db, ids, scope, id)? else {
         return Ok((Vec::new(), 0));
     };
     let total: i64 = db
         .prepare_cached(
-            "SELECT count(*) FROM tasks
-             WHERE context = ?1 AND status_at >= ?2 AND (?3 IS NULL OR state = ?3)",
+            "SELECT (SELECT count(*) FROM tasks INDEXED BY tasks_in_context
+                     WHERE context = ?1 AND context <> key
+                         AND status_at >= ?2 AND (?3 IS NULL OR state = ?3))
+                  + (SELECT count(*) FROM tasks
+                     WHERE key = ?1 AND context = ?1
+                         AND status_at >= ?2 AND (?3 IS NULL OR state = ?3))",
         )?
         .query_row((context, range.at_least, state), |row| row.get(0))?;
+    // The task that opened the context is not in the index.
     let mut statement = db.prepare_cached(
-        "SELECT status_at, key FROM tasks INDEXED BY tasks_in_context
-         WHERE context = ?1 AND status_at <= ?2 AND status_at >= ?4
+        "SELECT status_at, key FROM tasks
+         WHERE key = ?1 AND context = ?1 AND status_at <= ?2 AND status_at >= ?4
+             AND (status_at < ?2 OR key < ?3) AND (?5 IS NULL OR state = ?5)
+         UNION ALL
+         SELECT status_at, key FROM tasks INDEXED BY tasks_in_context
+         WHERE context = ?1 AND context <> key AND status_at <= ?2 AND status_at >= ?4
              AND (status_at < ?2 OR key < ?3) AND (?5 IS NULL OR state = ?5)
          ORDER BY status_at DESC, key DESC LIMIT ?6",
     )?;

@@ -130,38 +130,55 @@ pub(crate) fn agent_key(db: &Connection, id: &AgentId) -> Result<Option<i64>, Fa
         .optional()?)
 }
 
-/// The key of a scope's context: by the key that its id carries if we minted it, else by name.
+/// A context that exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Context {
+    pub(crate) key: i64,
+    /// We gave it its id, which its tasks have; else a client did, and it has a row.
+    pub(crate) minted: bool,
+}
+
+/// A scope's context: by the key that its id carries if we minted it, else by name.
 pub(crate) fn find_context(
     db: &Connection,
     ids: &PublicIds,
     scope: i64,
     id: &ContextId,
-) -> Result<Option<i64>, Failure> {
+) -> Result<Option<Context>, Failure> {
     if let Some(key) = ids.key_of(id.as_str()) {
+        // The task that opened it, or if that is gone any other.
         let minted = db
-            .prepare_cached("SELECT id FROM contexts WHERE key = ?1 AND scope = ?2")?
-            .query_row((key, scope), |row| Ok(unpack_id(row.get_ref(0)?)))
-            .optional()?
-            .flatten();
-        if minted.as_deref() == Some(id.as_str()) {
-            return Ok(Some(key));
+            .prepare_cached(
+                "SELECT scope, context_id FROM tasks WHERE key = ?1 AND context = ?1
+                 UNION ALL
+                 SELECT scope, context_id FROM tasks INDEXED BY tasks_in_context
+                 WHERE context = ?1 AND context <> key
+                 LIMIT 1",
+            )?
+            .query_row([key], |row| {
+                Ok(row.get::<_, i64>(0)? == scope
+                    && unpack_id(row.get_ref(1)?).as_deref() == Some(id.as_str()))
+            })
+            .optional()?;
+        if minted == Some(true) {
+            return Ok(Some(Context { key, minted: true }));
         }
     }
-    Ok(db
-        .prepare_cached("SELECT key FROM contexts WHERE scope = ?1 AND id = ?2 AND named")?
+    let key = db
+        .prepare_cached("SELECT key FROM contexts WHERE scope = ?1 AND id = ?2")?
         .query_row((scope, PackedId(id.as_str())), |row| row.get(0))
-        .optional()?)
+        .optional()?;
+    Ok(key.map(|key| Context { key, minted: false }))
 }
 
-/// Adds a context.
+/// Adds a context that a client named.
 pub(crate) fn create_context(
     db: &Connection,
     key: i64,
     scope: i64,
     id: &ContextId,
-    named: bool,
 ) -> Result<(), Failure> {
-    db.prepare_cached("INSERT INTO contexts (key, scope, id, named) VALUES (?1, ?2, ?3, ?4)")?
-        .execute((key, scope, PackedId(id.as_str()), named))?;
+    db.prepare_cached("INSERT INTO contexts (key, scope, id) VALUES (?1, ?2, ?3)")?
+        .execute((key, scope, PackedId(id.as_str())))?;
     Ok(())
 }

@@ -123,8 +123,8 @@ pub(crate) fn head(
 ) -> Result<Option<Arc<Head>>, Failure> {
     let mut statement = db.prepare_cached(
         "SELECT t.scope, t.context, t.state, t.version, t.status_at, t.bytes, t.cancel, t.id,
-             c.id, t.artifacts
-         FROM tasks t LEFT JOIN contexts c ON c.key = t.context WHERE t.key = ?1",
+             coalesce(t.context_id, (SELECT id FROM contexts WHERE key = t.context)), t.artifacts
+         FROM tasks t WHERE t.key = ?1",
     )?;
     let mut rows = statement.query([task.0])?;
     let Some(row) = rows.next()? else {

@@ -89,6 +89,7 @@ macro_rules! store_contract {
             artifacts_are_listed_only_when_asked_for
             a_page_ends_at_a_bound_of_bytes
             purging_removes_all_of_what_ended_before_and_nothing_else
+            a_context_outlives_the_task_that_opened_it
             only_tasks_that_wait_for_their_client_are_idle
             keys_grow_across_reopening
             a_working_store_says_so

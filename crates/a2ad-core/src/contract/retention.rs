@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use a2ad_proto::Timestamp;
 
 use super::Harness;
-use super::sample::{alice, finish, follow_up, once};
+use super::sample::{alice, finish, follow_up, once, scope};
 use super::world::{World, states};
 use crate::keys::Number;
 use crate::store::ListFilter;
@@ -101,6 +101,58 @@ pub async fn purging_removes_all_of_what_ended_before_and_nothing_else(harness: 
     assert_ne!(anew.identity.context, old.identity.context);
     let joined = world.begin_in(&alice(), "d").await;
     assert_eq!(joined.identity.context, young.identity.context);
+}
+
+/// A context is there for as long as any of its tasks is, under the id that it was given.
+pub async fn a_context_outlives_the_task_that_opened_it(harness: &dyn Harness) {
+    let world = World::open(harness).await;
+    let first = world.ended(&alice(), Outcome::Completed(None)).await;
+    let holder = world.store.open_holder().await.unwrap();
+    let mut change = world.submission_in(&alice(), "holiday").await;
+    change.lease_to = Some(holder);
+    let named = world.commit(change).await.head;
+    let change = world.decide(&named, &[finish(&named, Outcome::Completed(None))]);
+    world.commit(change).await;
+    let identity = &first.identity;
+    let before = after(&world, 1);
+    world.clock.step(1);
+    let name = identity.context_id.as_str();
+    let second = world.begin_in(&alice(), name).await;
+    let in_named = world.begin_in(&alice(), "holiday").await;
+    let gone = [identity.key, named.identity.key];
+    assert_eq!(world.store.purge(before, 9).await.unwrap(), gone);
+
+    let world = world.reopen().await;
+    for head in [&second, &in_named] {
+        assert_eq!(*world.head(head.identity.key).await, **head);
+    }
+    let again = world.begin_in(&alice(), "holiday").await;
+    assert_eq!(again.identity.context, named.identity.context);
+    let third = world.begin_in(&alice(), name).await;
+    for head in [&second, &third] {
+        assert_eq!(head.identity.context, identity.context);
+        assert_eq!(head.identity.context_id, identity.context_id);
+    }
+    assert_eq!(states(&third), [TurnState::Waiting]);
+    // The same key with other random bits is another id, and somebody else's context is not there.
+    let forged = world.store.public_ids().context_id(identity.context, 99);
+    let bob = scope("token:bob", "echo");
+    for (owner, name) in [(alice(), forged.as_str()), (bob, name)] {
+        let elsewhere = world.begin_in(&owner, name).await;
+        assert_ne!(elsewhere.identity.context, identity.context);
+    }
+    let filter = ListFilter {
+        context_id: Some(identity.context_id.clone()),
+        ..ListFilter::default()
+    };
+    let page = world
+        .store
+        .list(&alice(), &filter, None, 9, usize::MAX, false)
+        .await
+        .unwrap();
+    let keys: Vec<_> = page.tasks.iter().map(|task| task.place.key).collect();
+    assert_eq!(keys, [third.identity.key, second.identity.key]);
+    assert_eq!(page.total, 2);
 }
 
 /// Waiting for the client means: asked something, and nothing of the client's is in line.

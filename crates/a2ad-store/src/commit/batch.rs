@@ -8,10 +8,11 @@ use std::sync::Arc;
 use a2ad_core::keys::{Number, TaskKey};
 use a2ad_core::store::{Committed, Once, OnceHit};
 use a2ad_core::task::{self, Head, Snapshot};
-use a2ad_proto::{TaskState, Timestamp};
+use a2ad_proto::{ContextId, TaskState, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::fail::Failure;
+use crate::names::Context;
 use crate::once::{self, Pair};
 use crate::packed::{PackedId, pack_artifacts};
 use crate::run::{self, Hash, NO_HASH, hash_column};
@@ -21,7 +22,7 @@ use crate::snapshot;
 #[derive(Debug)]
 pub(super) struct TaskInBatch {
     pub(super) scope: i64,
-    pub(super) context: i64,
+    pub(super) context: Context,
     pub(super) version: Number,
     /// The state in the table, which its counter counts; `None` for a task that has no row yet.
     stored_state: Option<u8>,
@@ -36,7 +37,7 @@ pub(super) struct TaskInBatch {
 
 impl TaskInBatch {
     /// A task that is about to get its first entries.
-    pub(super) const fn unborn(scope: i64, context: i64) -> Self {
+    pub(super) const fn unborn(scope: i64, context: Context) -> Self {
         Self {
             scope,
             context,
@@ -136,6 +137,20 @@ impl Batch {
         })
     }
 
+    /// Whether this task of the batch opened the context with this id, which we minted.
+    pub(super) fn has_minted(&self, key: TaskKey, scope: i64, id: &ContextId) -> bool {
+        self.tasks.get(&key).is_some_and(|task| {
+            let opened = Context {
+                key: key.0,
+                minted: true,
+            };
+            let head = task.head.as_ref();
+            task.scope == scope
+                && task.context == opened
+                && head.is_some_and(|head| head.identity.context_id == *id)
+        })
+    }
+
     /// Adds a new task.
     pub(super) fn add(&mut self, key: TaskKey, task: TaskInBatch) {
         self.tasks.insert(key, task);
@@ -199,15 +214,24 @@ pub(crate) fn counter_id(scope: i64, state: u8) -> i64 {
 
 fn load(db: &Connection, key: TaskKey) -> Result<Option<TaskInBatch>, Failure> {
     let row = db
-        .prepare_cached("SELECT scope, context, version, state, chain FROM tasks WHERE key = ?1")?
+        .prepare_cached(
+            "SELECT scope, context, context_id IS NOT NULL, version, state, chain
+             FROM tasks WHERE key = ?1",
+        )?
         .query_row([key.0], |row| {
             Ok((
                 TaskInBatch {
-                    version: Number(row.get::<_, i64>(2)?.unsigned_abs()),
-                    stored_state: Some(row.get(3)?),
-                    ..TaskInBatch::unborn(row.get(0)?, row.get(1)?)
+                    version: Number(row.get::<_, i64>(3)?.unsigned_abs()),
+                    stored_state: Some(row.get(4)?),
+                    ..TaskInBatch::unborn(
+                        row.get(0)?,
+                        Context {
+                            key: row.get(1)?,
+                            minted: row.get(2)?,
+                        },
+                    )
                 },
-                hash_column(row, 4),
+                hash_column(row, 5),
             ))
         })
         .optional()?;
@@ -250,8 +274,8 @@ fn write_task(
     } else {
         db.prepare_cached(
             "INSERT INTO tasks (key, state, version, status_at, bytes, cancel, chain, artifacts,
-                 scope, context, id)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                 scope, context, id, context_id)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
         )?
         .execute((
             key,
@@ -263,8 +287,11 @@ fn write_task(
             chain,
             artifacts,
             task.scope,
-            task.context,
+            task.context.key,
             PackedId(head.identity.id.as_str()),
+            task.context
+                .minted
+                .then_some(PackedId(head.identity.context_id.as_str())),
         ))?;
     }
     Ok(())

@@ -14,7 +14,7 @@ use super::Core;
 use super::batch::{Batch, TaskInBatch};
 use super::turns::{self, Plan};
 use crate::fail::Failure;
-use crate::names::{ScopeKey, create_context, find_context};
+use crate::names::{Context, ScopeKey, create_context, find_context};
 use crate::run::NUMBER_MAX;
 
 impl Core {
@@ -60,10 +60,10 @@ impl Core {
         }
         let context = match place {
             Some((_, _, context)) => Some(context),
-            None => self.existing_context(known_scope, &change)?,
+            None => self.existing_context(batch, known_scope, &change)?,
         };
         let open_in_context = match context {
-            Some(context) => turns::count_in_context(&self.db, context)?,
+            Some(context) => turns::count_in_context(&self.db, context.key)?,
             None => 0,
         };
         let open_of_agent = known_scope
@@ -85,7 +85,7 @@ impl Core {
         if place.is_none() {
             batch.add(key, TaskInBatch::unborn(scope.scope, context));
         }
-        self.write(batch, change, scope, context, plan).map(Ok)
+        self.write(batch, change, scope, context.key, plan).map(Ok)
     }
 
     /// The request that had this key before, in this batch or any other.
@@ -103,25 +103,32 @@ impl Core {
 
     fn existing_context(
         &self,
+        batch: &Batch,
         scope: Option<ScopeKey>,
         change: &Change,
-    ) -> Result<Option<i64>, Failure> {
-        match (&change.context, scope) {
-            (ContextChoice::Named(id), Some(scope)) => {
-                find_context(&self.db, &self.ids, scope.scope, id)
-            }
-            (ContextChoice::Named(_), None) | (ContextChoice::Minted, _) => Ok(None),
+    ) -> Result<Option<Context>, Failure> {
+        let (ContextChoice::Named(id), Some(scope)) = (&change.context, scope) else {
+            return Ok(None);
+        };
+        // The task that opened the context may not be in the tables yet.
+        if let Some(key) = self.ids.key_of(id.as_str())
+            && batch.has_minted(TaskKey(key), scope.scope, id)
+        {
+            return Ok(Some(Context { key, minted: true }));
         }
+        find_context(&self.db, &self.ids, scope.scope, id)
     }
 
-    fn create_context(&self, scope: ScopeKey, change: &Change) -> Result<i64, Failure> {
-        let identity = &change.head.identity;
-        let (id, named) = match &change.context {
-            ContextChoice::Named(id) => (id, true),
-            ContextChoice::Minted => (&identity.context_id, false),
+    fn create_context(&self, scope: ScopeKey, change: &Change) -> Result<Context, Failure> {
+        let key = change.head.identity.context.0;
+        let minted = match &change.context {
+            ContextChoice::Named(id) => {
+                create_context(&self.db, key, scope.scope, id)?;
+                false
+            }
+            ContextChoice::Minted => true,
         };
-        create_context(&self.db, identity.context.0, scope.scope, id, named)?;
-        Ok(identity.context.0)
+        Ok(Context { key, minted })
     }
 
     fn write(

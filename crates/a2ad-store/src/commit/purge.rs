@@ -13,7 +13,8 @@ struct Old {
     status_at: i64,
     key: i64,
     scope: i64,
-    context: i64,
+    /// The context, if it has a row that goes with its last task.
+    named_context: Option<i64>,
     state: u8,
 }
 
@@ -53,7 +54,8 @@ fn find_ended(
 ) -> Result<(), Failure> {
     // The constant list lets the planner see that the partial index covers the question.
     let mut statement = db.prepare_cached(
-        "SELECT status_at, key, scope, context FROM tasks INDEXED BY tasks_at_rest
+        "SELECT status_at, key, scope, iif(context_id IS NULL, context, NULL)
+         FROM tasks INDEXED BY tasks_at_rest
          WHERE state = ?1 AND state IN (3, 4, 5, 6, 7, 8) AND status_at < ?2
              AND NOT EXISTS (SELECT 1 FROM turns WHERE task = tasks.key)
          ORDER BY status_at, key LIMIT ?3",
@@ -64,7 +66,7 @@ fn find_ended(
             status_at: row.get(0)?,
             key: row.get(1)?,
             scope: row.get(2)?,
-            context: row.get(3)?,
+            named_context: row.get(3)?,
             state,
         });
     }
@@ -85,10 +87,14 @@ fn delete(db: &Connection, task: &Old) -> Result<(), Failure> {
         .execute([task.key])?;
     db.prepare_cached("DELETE FROM tasks WHERE key = ?1")?
         .execute([task.key])?;
-    db.prepare_cached(
-        "DELETE FROM contexts
-         WHERE key = ?1 AND NOT EXISTS (SELECT 1 FROM tasks WHERE context = ?1)",
-    )?
-    .execute([task.context])?;
+    if let Some(context) = task.named_context {
+        db.prepare_cached(
+            "DELETE FROM contexts WHERE key = ?1
+                 AND NOT EXISTS (SELECT 1 FROM tasks WHERE key = ?1 AND context = ?1)
+                 AND NOT EXISTS (SELECT 1 FROM tasks INDEXED BY tasks_in_context
+                     WHERE context = ?1 AND context <> key)",
+        )?
+        .execute([context])?;
+    }
     Ok(())
 }

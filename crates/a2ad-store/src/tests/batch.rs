@@ -2,7 +2,7 @@
 
 use a2ad_core::contract::sample::{follow_up, once};
 use a2ad_core::keys::{Attempt, Number};
-use a2ad_core::store::ChangeError;
+use a2ad_core::store::{ChangeError, ContextChoice};
 use a2ad_core::task::Command;
 use a2ad_proto::Timestamp;
 
@@ -113,6 +113,21 @@ fn the_changes_of_a_task_in_one_transaction_share_a_run_and_a_row() {
     let report = verify(&rig.path()).unwrap();
     assert_eq!((report.entries, report.runs, report.turns), (6, 1, 6));
     assert_eq!(report.problems, []);
+}
+
+#[test]
+fn a_context_can_be_joined_in_the_transaction_that_opens_it() {
+    let mut rig = Rig::new();
+    let mut core = rig.open();
+    let first = rig.submission(&core);
+    let mut second = rig.submission(&core);
+    second.context = ContextChoice::Named(first.head.identity.context_id.clone());
+    let results = core.commit(vec![first.clone(), second]);
+    let joined = &results[1].as_ref().unwrap().head.identity;
+    assert_eq!(joined.context, first.head.identity.context);
+    assert_eq!(joined.context_id, first.head.identity.context_id);
+    drop(core);
+    assert_eq!(verify(&rig.path()).unwrap().problems, []);
 }
 
 #[test]

@@ -114,7 +114,7 @@ fn a_damaged_snapshot_counts_as_none_and_verify_reports_it() {
 
 #[test]
 fn verify_names_everything_that_does_not_hold() {
-    let cases: [(&str, &str); 17] = [
+    let cases: [(&str, &str); 19] = [
         (
             "DELETE FROM runs WHERE id & 4194303 = 2",
             "entry 3: it follows entry 1",
@@ -138,7 +138,19 @@ fn verify_names_everything_that_does_not_hold() {
             "has not the hash of its last run",
         ),
         ("UPDATE tasks SET state = 3", "not in its journal's state"),
-        ("UPDATE tasks SET context = 77", "its context is missing"),
+        (
+            "UPDATE tasks SET context = 77",
+            "its context's id does not lead there",
+        ),
+        (
+            "UPDATE tasks SET context_id = NULL",
+            "its context is missing",
+        ),
+        (
+            "INSERT INTO tasks SELECT 2, scope, context, state, version, status_at, bytes, cancel,
+                 id, zeroblob(16), chain, artifacts FROM tasks",
+            "its context is not that of the task that opened it",
+        ),
         (
             "UPDATE tasks SET scope = 77",
             "its owner or agent is missing",

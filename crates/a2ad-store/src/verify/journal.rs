@@ -19,6 +19,9 @@ struct Head {
     version: u64,
     state: u8,
     chain: Option<Hash>,
+    context: i64,
+    /// The id of its context, if we minted it.
+    context_id: Option<String>,
 }
 
 impl Head {
@@ -30,6 +33,8 @@ impl Head {
             version: row.get::<_, i64>(2)?.unsigned_abs(),
             state: row.get(3)?,
             chain: hash_column(row, 4),
+            context: row.get(5)?,
+            context_id: unpack_id(row.get_ref(6)?),
         })
     }
 }
@@ -50,8 +55,9 @@ struct Walk {
 }
 
 pub(super) fn tasks(db: &Connection, report: &mut VerifyReport) -> Result<(), Failure> {
-    let mut statement =
-        db.prepare("SELECT key, id, version, state, chain FROM tasks ORDER BY key")?;
+    let mut statement = db.prepare(
+        "SELECT key, id, version, state, chain, context, context_id FROM tasks ORDER BY key",
+    )?;
     let ids = meta(db, "secret")?.map(PublicIds::new);
     if ids.is_none() {
         report.report_all("the secret of its ids is missing");
@@ -61,11 +67,15 @@ pub(super) fn tasks(db: &Connection, report: &mut VerifyReport) -> Result<(), Fa
     while let Some(row) = rows.next()? {
         let head = Head::read(row)?;
         report.tasks += 1;
-        if ids
-            .as_ref()
-            .is_some_and(|ids| ids.key_of(&head.name.0) != Some(head.key))
-        {
-            report.report_of(&head.name, None, "its id does not lead to it");
+        if let Some(ids) = &ids {
+            if ids.key_of(&head.name.0) != Some(head.key) {
+                report.report_of(&head.name, None, "its id does not lead to it");
+            }
+            if let Some(id) = &head.context_id
+                && ids.key_of(id) != Some(head.context)
+            {
+                report.report_of(&head.name, None, "its context's id does not lead there");
+            }
         }
         journal(db, &head, &requests, report)?;
         check_snapshot(db, &head, report)?;

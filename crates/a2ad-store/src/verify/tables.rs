@@ -26,7 +26,7 @@ pub(super) fn integrity(db: &Connection, report: &mut VerifyReport) -> Result<()
 /// Rows that belong to nothing.
 pub(super) fn strays(db: &Connection, report: &mut VerifyReport) -> Result<(), Failure> {
     // The task's key is in the upper bits of the ids of runs.
-    const OF_TASK: [(&str, &str); 5] = [
+    const OF_TASK: [(&str, &str); 6] = [
         (
             "SELECT DISTINCT runs.id >> 22 FROM runs
              WHERE NOT EXISTS (SELECT 1 FROM tasks WHERE tasks.key = runs.id >> 22)",
@@ -42,8 +42,14 @@ pub(super) fn strays(db: &Connection, report: &mut VerifyReport) -> Result<(), F
         ),
         (
             "SELECT t.key FROM tasks t LEFT JOIN contexts c ON c.key = t.context
-             WHERE c.key IS NULL OR c.scope <> t.scope",
+             WHERE t.context_id IS NULL AND (c.key IS NULL OR c.scope <> t.scope)",
             "its context is missing or another owner's",
+        ),
+        (
+            "SELECT t.key FROM tasks t JOIN tasks o ON o.key = t.context
+             WHERE t.context <> t.key
+                 AND (t.scope <> o.scope OR t.context_id IS NOT o.context_id)",
+            "its context is not that of the task that opened it",
         ),
         (
             "SELECT t.key FROM tasks t LEFT JOIN scopes s ON s.key = t.scope
