@@ -96,6 +96,16 @@ pub struct Turn {
     pub(crate) shared: Arc<TurnShared>,
 }
 
+/// What an agent is asked, and what came with it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    pub(crate) message: Message,
+    pub(crate) metadata: Option<Metadata>,
+    pub(crate) accepted_output_modes: Vec<String>,
+    /// The task's messages before it.
+    pub(crate) history: Vec<Message>,
+}
+
 #[derive(Debug)]
 pub(crate) struct TurnShared {
     pub(crate) task_id: TaskId,
@@ -106,10 +116,7 @@ pub(crate) struct TurnShared {
     pub(crate) agent: AgentId,
     pub(crate) owner: Owner,
     pub(crate) attempt: Attempt,
-    pub(crate) message: Message,
-    pub(crate) metadata: Option<Metadata>,
-    pub(crate) accepted_output_modes: Vec<String>,
-    pub(crate) history: Vec<Message>,
+    pub(crate) asked: Asked,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) speaker: Speaker,
     pub(crate) stop: CancellationToken,
@@ -119,7 +126,7 @@ impl Turn {
     /// The message to work on.
     #[must_use]
     pub fn message(&self) -> &Message {
-        &self.shared.message
+        &self.shared.asked.message
     }
 
     /// The text of the message: its text parts, joined by line breaks.
@@ -127,6 +134,7 @@ impl Turn {
     pub fn text(&self) -> String {
         let texts: Vec<&str> = self
             .shared
+            .asked
             .message
             .parts
             .iter()
@@ -138,19 +146,19 @@ impl Turn {
     /// The task's messages before this one, oldest first.
     #[must_use]
     pub fn history(&self) -> &[Message] {
-        &self.shared.history
+        &self.shared.asked.history
     }
 
     /// The metadata of the request that brought the message.
     #[must_use]
     pub fn request_metadata(&self) -> Option<&Metadata> {
-        self.shared.metadata.as_ref()
+        self.shared.asked.metadata.as_ref()
     }
 
     /// The media types the client can take; empty means any.
     #[must_use]
     pub fn accepted_output_modes(&self) -> &[String] {
-        &self.shared.accepted_output_modes
+        &self.shared.asked.accepted_output_modes
     }
 
     /// The task's public id.

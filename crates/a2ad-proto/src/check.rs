@@ -1,14 +1,12 @@
 //! Reading requests and saying what is wrong with them.
 
 use std::fmt;
-use std::str::FromStr;
 
-use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 use crate::wire::{shorten, split};
 use crate::{
-    Artifact, CancelTaskRequest, ContextId, DeleteTaskPushNotificationConfigRequest,
+    Artifact, ArtifactId, CancelTaskRequest, ContextId, DeleteTaskPushNotificationConfigRequest,
     GetTaskPushNotificationConfigRequest, GetTaskRequest, IdError,
     ListTaskPushNotificationConfigsRequest, ListTasksRequest, Message, MessageId, Role,
     SendMessageRequest, SubscribeToTaskRequest, TaskPushNotificationConfig,
@@ -61,14 +59,19 @@ impl Violations {
     }
 
     fn require(&mut self, field: &str, is_set: bool) {
+        self.require_in("", field, is_set);
+    }
+
+    /// Names are put together only for what is wrong: nearly all requests are right.
+    fn require_in(&mut self, path: &str, name: &str, is_set: bool) {
         if !is_set {
-            self.add(field, "is required");
+            self.add(join(path, name), "is required");
         }
     }
 
-    fn require_id<T: FromStr<Err = IdError>>(&mut self, field: &str, text: &str) {
-        if let Err(error) = text.parse::<T>() {
-            self.add(field, error.to_string());
+    fn id(&mut self, path: &str, name: &str, checked: Result<(), IdError>) {
+        if let Err(error) = checked {
+            self.add(join(path, name), error.to_string());
         }
     }
 
@@ -79,20 +82,19 @@ impl Violations {
     }
 
     fn message(&mut self, path: &str, message: &Message) {
-        let at = |name: &str| join(path, name);
-        self.require_id::<MessageId>(&at("messageId"), &message.message_id);
+        self.id(path, "messageId", MessageId::check(&message.message_id));
         if !message.context_id.is_empty() {
-            self.require_id::<ContextId>(&at("contextId"), &message.context_id);
+            self.id(path, "contextId", ContextId::check(&message.context_id));
         }
-        self.require(&at("role"), message.role != Role::Unspecified);
-        self.require(&at("parts"), !message.parts.is_empty());
+        self.require_in(path, "role", message.role != Role::Unspecified);
+        self.require_in(path, "parts", !message.parts.is_empty());
     }
 
     fn push_config(&mut self, path: &str, config: &TaskPushNotificationConfig) {
-        self.require(&join(path, "url"), !config.url.is_empty());
+        self.require_in(path, "url", !config.url.is_empty());
         if let Some(authentication) = &config.authentication {
-            let scheme = join(path, "authentication.scheme");
-            self.require(&scheme, !authentication.scheme.is_empty());
+            let is_set = !authentication.scheme.is_empty();
+            self.require_in(path, "authentication.scheme", is_set);
         }
     }
 
@@ -128,7 +130,7 @@ impl Artifact {
     /// With every violation found.
     pub fn check(&self) -> Result<(), Violations> {
         let mut found = Violations::default();
-        found.require_id::<crate::ArtifactId>("artifactId", &self.artifact_id);
+        found.id("", "artifactId", ArtifactId::check(&self.artifact_id));
         found.require("parts", !self.parts.is_empty());
         found.into_result()
     }
@@ -269,21 +271,4 @@ pub fn from_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, Violations> {
 #[must_use]
 pub fn is_json(text: &[u8]) -> bool {
     std::str::from_utf8(text).is_ok_and(|text| serde_json::from_str::<IgnoredAny>(text).is_ok())
-}
-
-/// Writes a value as compact JSON.
-#[must_use]
-pub fn to_json<T: Serialize>(value: &T) -> Vec<u8> {
-    let mut out = Vec::with_capacity(512);
-    write_json(value, &mut out);
-    out
-}
-
-/// Adds a value as compact JSON to `out`.
-pub fn write_json<T: Serialize>(value: &T, out: &mut Vec<u8>) {
-    let from = out.len();
-    // Fails only for maps whose keys are not strings, which the types of this crate do not have.
-    if serde_json::to_writer(&mut *out, value).is_err() {
-        out.truncate(from);
-    }
 }

@@ -34,7 +34,8 @@ macro_rules! id {
                 &self.0
             }
 
-            fn check(text: &str) -> Result<(), IdError> {
+            /// Whether a string can be such an id.
+            pub(crate) fn check(text: &str) -> Result<(), IdError> {
                 let reason = if text.is_empty() {
                     Some("is empty")
                 } else if text.len() > Self::BYTES_MAX {

@@ -40,13 +40,13 @@ pub use card::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface,
     AgentProvider, AgentSkill,
 };
-pub use check::{FieldViolation, Violations, from_json, is_json, to_json, write_json};
+pub use check::{FieldViolation, Violations, from_json, is_json};
 pub use error::{ERROR_DOMAIN, ErrorKind};
 pub use event::{
     SendMessageResponse, StreamResponse, TaskArtifactUpdateEvent, TaskStatusUpdateEvent,
 };
 pub use ids::{AgentId, ArtifactId, ContextId, IdError, MessageId, PushConfigId, TaskId};
-pub use json::{Json, JsonError, Metadata, canonical_json};
+pub use json::{Json, JsonError, Metadata, canonical_json, to_json, write_json};
 pub use message::{Message, Role};
 pub use part::{Part, PartContent};
 pub use push::{

@@ -94,26 +94,47 @@ impl Timestamp {
     }
 }
 
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut text = *b"0000-00-00T00:00:00.000000000Z";
+/// A time as text, on the stack.
+struct Text {
+    bytes: [u8; 30],
+    len: usize,
+}
+
+impl Text {
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.bytes[..self.len]).unwrap_or_default()
+    }
+}
+
+impl Timestamp {
+    fn text(self) -> Text {
+        let mut bytes = *b"0000-00-00T00:00:00.000000000Z";
         let (year, month, day) = date_of(self.seconds.div_euclid(SECONDS_PER_DAY));
         let second = self.seconds.rem_euclid(SECONDS_PER_DAY);
-        put(&mut text[0..4], year);
-        put(&mut text[5..7], month);
-        put(&mut text[8..10], day);
-        put(&mut text[11..13], second / 3_600);
-        put(&mut text[14..16], second / 60 % 60);
-        put(&mut text[17..19], second % 60);
-        put(&mut text[20..29], i64::from(self.nanos));
+        put(&mut bytes[0..4], year);
+        put(&mut bytes[5..7], month);
+        put(&mut bytes[8..10], day);
+        put(&mut bytes[11..13], second / 3_600);
+        put(&mut bytes[14..16], second / 60 % 60);
+        put(&mut bytes[17..19], second % 60);
+        put(&mut bytes[20..29], i64::from(self.nanos));
         // Three, six or nine digits, as ProtoJSON writers do.
         let end = match self.nanos {
             n if n % NANOS_PER_MILLI == 0 => 23,
             n if n % 1_000 == 0 => 26,
             _ => 29,
         };
-        text[end] = b'Z';
-        f.write_str(std::str::from_utf8(&text[..=end]).map_err(|_| fmt::Error)?)
+        bytes[end] = b'Z';
+        Text {
+            bytes,
+            len: end + 1,
+        }
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.text().as_str())
     }
 }
 
@@ -133,7 +154,7 @@ impl FromStr for Timestamp {
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(self.text().as_str())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Recognising a request that was sent again.
 
-use a2ad_proto::{Message, Metadata, canonical_json};
+use a2ad_proto::{Message, Metadata, Part, PartContent, canonical_json, to_json};
 use sha2::{Digest, Sha256};
 
 use super::Caller;
@@ -52,9 +52,9 @@ pub(super) fn fingerprint(
             message_id: String::new(),
             ..message.clone()
         };
-        body.update(canonical_json(&unnamed));
+        body.update(content(&unnamed));
     } else {
-        body.update(canonical_json(message));
+        body.update(content(message));
     }
     body.update([0]);
     if let Some(metadata) = metadata {
@@ -65,6 +65,18 @@ pub(super) fn fingerprint(
         body: first_16(&body.finalize()),
         field,
     })
+}
+
+/// The message as text that is the same for the same message. What has a schema is always written the same way; free
+/// content can be said in several.
+fn content(message: &Message) -> Vec<u8> {
+    let is_free =
+        |part: &Part| part.metadata.is_some() || matches!(part.content, PartContent::Data(_));
+    if message.metadata.is_some() || message.parts.iter().any(is_free) {
+        canonical_json(message).into_bytes()
+    } else {
+        to_json(message)
+    }
 }
 
 fn is_unique(id: &str) -> bool {

@@ -8,7 +8,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use a2ad_proto::{AgentId, Message, Metadata, Timestamp};
+use a2ad_proto::{AgentId, Timestamp};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use tokio::sync::OwnedSemaphorePermit;
@@ -19,7 +19,7 @@ use tracing::Instrument as _;
 use super::draft::{Draft, Terms};
 use super::speak::Voice;
 use super::{EngineError, Inner, Served, lock};
-use crate::agent::{AgentError, Ending, Say, Turn, TurnShared};
+use crate::agent::{AgentError, Asked, Ending, Say, Turn, TurnShared};
 use crate::keys::{Attempt, Number, TurnRef};
 use crate::said::{Listener, said};
 use crate::store::{Applied, Change, ChangeError, StoreError};
@@ -58,16 +58,6 @@ pub(super) struct Lease {
     pub(super) attempt: Attempt,
 }
 
-/// What an agent is asked, and what came with it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Asked {
-    pub(super) message: Message,
-    pub(super) metadata: Option<Metadata>,
-    pub(super) accepted_output_modes: Vec<String>,
-    /// The task's messages before it.
-    pub(super) history: Vec<Message>,
-}
-
 /// How the agent's part ended.
 pub(super) enum Ended {
     /// With a result, or an error of its own.
@@ -82,6 +72,7 @@ pub(super) enum Ended {
 
 /// An agent at work on a turn.
 pub(super) struct Live {
+    turn: Turn,
     work: BoxFuture<'static, std::thread::Result<Result<Ending, AgentError>>>,
     said: Listener,
     stop: CancellationToken,
@@ -112,10 +103,7 @@ impl Live {
                 agent: lease.agent.clone(),
                 owner: identity.scope.owner.clone(),
                 attempt: lease.attempt,
-                message: asked.message,
-                metadata: asked.metadata,
-                accepted_output_modes: asked.accepted_output_modes,
-                history: asked.history,
+                asked,
                 deadline: limit.map(|limit| {
                     let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
                     Timestamp::from_millis(inner.now().as_millis().saturating_add(limit))
@@ -125,8 +113,10 @@ impl Live {
             }),
         };
         let agent = Arc::clone(&served.agent);
-        let work = AssertUnwindSafe(async move { agent.run(turn).await }).catch_unwind();
+        let given = turn.clone();
+        let work = AssertUnwindSafe(async move { agent.run(given).await }).catch_unwind();
         Self {
+            turn,
             work: work.boxed(),
             said,
             stop,
@@ -145,14 +135,29 @@ impl Live {
         }
     }
 
-    /// What the agent said, if it has already said everything and returned in good order.
-    pub(super) fn take_whole(&mut self) -> Option<(Vec<Say>, Ended)> {
-        if !matches!(self.ended, Some(Ended::Returned(Ok(_)))) {
-            return None;
-        }
+    /// What it was asked.
+    pub(super) fn asked(&self) -> &Asked {
+        &self.turn.shared.asked
+    }
+
+    /// What the agent was asked and what it said, if it has already said everything and returned in good order.
+    pub(super) fn into_whole(mut self) -> Result<(Asked, Vec<Say>, Ended), Self> {
+        let ended = match self.ended.take() {
+            Some(ended @ Ended::Returned(Ok(_))) => ended,
+            other => {
+                self.ended = other;
+                return Err(self);
+            }
+        };
         let mut says = Vec::new();
         self.said.take(&mut says);
-        Some((says, self.ended.take()?))
+        // The agent has given its copy of the turn back, unless it kept one.
+        drop(self.work);
+        let asked = match Arc::try_unwrap(self.turn.shared) {
+            Ok(shared) => shared.asked,
+            Err(shared) => shared.asked.clone(),
+        };
+        Ok((asked, says, ended))
     }
 }
 

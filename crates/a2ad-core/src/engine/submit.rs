@@ -9,10 +9,10 @@ use super::accept::{Followed, born_leased, unpack};
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::Fingerprint;
-use super::run::{Asked, Begin, Ended, Lease, Live, Warm};
+use super::run::{Begin, Ended, Lease, Live, Warm};
 use super::speak::{Silenced, Voice};
 use super::{Caller, EngineError, Inner, Served};
-use crate::agent::Say;
+use crate::agent::{Asked, Say};
 use crate::keys::{Attempt, ContextKey, Number, TaskKey, TurnRef};
 use crate::store::{Change, ChangeError, ContextChoice, Once};
 use crate::task::{Command, Entry, Fold, Head, Identity, Snapshot};
@@ -57,7 +57,7 @@ enum Work {
     /// To be begun.
     Asked(Asked),
     /// Begun, but not done at once.
-    Begun(Live),
+    Begun(Box<Live>),
 }
 
 impl Inner {
@@ -107,35 +107,34 @@ impl Inner {
             attempt: Attempt::FIRST,
         };
         let asked = Asked {
-            message: message.clone(),
-            metadata: metadata.clone(),
-            accepted_output_modes: accepted_output_modes.clone(),
-            history: Vec::new(),
-        };
-        let mut draft = Draft::new(head, Some(Fold::default()));
-        let command = Command::Submit {
             message,
             metadata,
             accepted_output_modes,
+            history: Vec::new(),
         };
-        draft
-            .command(command, self.now())
-            .map_err(|refusal| EngineError::Internal(Box::new(refusal)))?;
         let slot = self.free_slot(served);
         let once = mark.map(|mark| mark.once(number));
+        let draft = Draft::new(head, Some(Fold::default()));
 
         let work = if slot.is_some() && context == ContextChoice::Minted && served.agent.is_pure() {
             let mut live = Live::begin(self, served, &lease, &identity, asked);
             live.poll_now();
-            if let Some((says, ended)) = live.take_whole() {
-                let whole = self.whole_turn(draft, served, lease, says, ended, once);
-                return Ok(Submission::Whole(Box::new(whole)));
+            match live.into_whole() {
+                Ok((asked, says, ended)) => {
+                    let draft = self.submitted(draft, asked)?;
+                    let whole = self.whole_turn(draft, served, lease, says, ended, once);
+                    return Ok(Submission::Whole(Box::new(whole)));
+                }
+                Err(live) => Work::Begun(Box::new(live)),
             }
-            Work::Begun(live)
         } else {
             Work::Asked(asked)
         };
-        let (change, fold) = draft.into_change(Terms {
+        let asked = match &work {
+            Work::Begun(live) => live.asked(),
+            Work::Asked(asked) => asked,
+        };
+        let (change, fold) = self.submitted(draft, asked.clone())?.into_change(Terms {
             context,
             lease_to: slot.is_some().then_some(self.holder),
             once,
@@ -151,6 +150,19 @@ impl Inner {
             watching: self.hub.watch(key),
             work,
         })))
+    }
+
+    /// The draft of a task that begins with what was asked.
+    fn submitted(&self, mut draft: Draft, asked: Asked) -> Result<Draft, EngineError> {
+        let command = Command::Submit {
+            message: asked.message,
+            metadata: asked.metadata,
+            accepted_output_modes: asked.accepted_output_modes,
+        };
+        match draft.command(command, self.now()) {
+            Ok(()) => Ok(draft),
+            Err(refusal) => Err(EngineError::Internal(Box::new(refusal))),
+        }
     }
 
     /// The change that holds a turn from its message to its end.
@@ -245,7 +257,7 @@ impl Opening {
         if let (Some(slot), Some(fold), true) = (slot, fold, born_leased(&applied, number)) {
             let head = applied.head;
             let live = match work {
-                Work::Begun(live) => live,
+                Work::Begun(live) => *live,
                 Work::Asked(asked) => Live::begin(inner, served, &lease, &head.identity, asked),
             };
             let warm = Warm { head, fold, live };

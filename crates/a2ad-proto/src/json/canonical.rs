@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::metadata::string_end;
+use super::write::to_json;
 
 /// Writes a value so that equal content is equal text: members are ordered by their names, and numbers are the doubles
 /// that they become in protobuf, so `1.0` is `1`. To be compared or hashed, not to be read.
@@ -16,7 +17,7 @@ use super::metadata::string_end;
 /// ```
 #[must_use]
 pub fn canonical_json<T: Serialize>(value: &T) -> String {
-    let text = serde_json::to_string(value).unwrap_or_default();
+    let text = String::from_utf8(to_json(value)).unwrap_or_default();
     let mut out = String::with_capacity(text.len());
     Source { rest: &text }.node().write(&mut out);
     out

@@ -6,6 +6,7 @@
 mod canonical;
 mod metadata;
 pub(crate) mod text;
+mod write;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -18,6 +19,7 @@ use serde_json::value::RawValue;
 pub use canonical::canonical_json;
 pub use metadata::Metadata;
 pub use text::JsonError;
+pub use write::{to_json, write_json};
 
 /// One JSON value, kept as compact text so number literals survive. Cheap to clone.
 ///
