@@ -1,0 +1,202 @@
+//! Opening a stream: the first, and those in place of ones that were cut.
+
+use std::time::Duration;
+
+use a2ad_proto::{ErrorKind, SendMessageResponse, StreamResponse, SubscribeToTaskRequest};
+use tokio::time::Instant;
+
+use super::{EventStream, Meaning, Open, Purpose, Source};
+use crate::assemble::Assembly;
+use crate::error::Error;
+use crate::transport::{CallOptions, Operation};
+
+/// A stream that lived this long was no failure, even if it brought nothing: proxies cut quiet ones.
+const LIVED: Duration = Duration::from_secs(10);
+
+impl EventStream {
+    pub(super) fn cut(&mut self, over: bool, error: Option<Error>) {
+        if over {
+            self.source = Source::Over;
+            return;
+        }
+        if self.opened.elapsed() >= LIVED {
+            self.attempts = 1;
+        }
+        if let Some(error) = error {
+            self.last_error = Some(error);
+        }
+        self.source = Source::Closed;
+    }
+
+    /// Opens a stream: the first, or one in place of one that was cut.
+    pub(super) async fn open(&mut self) -> Result<(), Error> {
+        let retries = &self.client.settings().retries;
+        if self.attempts > retries.resumes {
+            return Err(self.give_up());
+        }
+        if self.attempts > 0 {
+            let delay = retries.delay(self.attempts, self.last_error.as_ref());
+            tracing::debug!(attempt = self.attempts, ?delay, "resuming a stream");
+            tokio::time::sleep(delay).await;
+        }
+        self.attempts += 1;
+        self.opened = Instant::now();
+        match self.task_id.clone() {
+            None => self.begin().await,
+            Some(id) => self.attach(&id).await,
+        }
+    }
+
+    /// Why there is nothing more to try.
+    fn give_up(&mut self) -> Error {
+        let nothing = || Error::not_a2a("the stream ended before its first event", "");
+        let last = self.last_error.take();
+        if self.assembly == Assembly::default() {
+            return last.unwrap_or_else(nothing);
+        }
+        let nothing = || Error::not_a2a("streams end before the task, and bring nothing new", "");
+        Error::Cut {
+            attempts: self.attempts.saturating_sub(1),
+            last: Box::new(last.unwrap_or_else(nothing)),
+        }
+    }
+
+    /// Sends the message, for the first time or again.
+    async fn begin(&mut self) -> Result<(), Error> {
+        let Purpose::Send(request, options) = &self.purpose else {
+            return Err(Error::invalid("a stream of nothing"));
+        };
+        if self.sent && !self.client.is_repeatable(request, options) {
+            return Err(self.give_up());
+        }
+        if !self.client.state().streaming {
+            return self.begin_polling().await;
+        }
+        let operation = Operation::SendStreamingMessage;
+        let opened = self.client.open(operation, &**request, None, options).await;
+        match opened {
+            Ok(frames) => {
+                self.sent = true;
+                self.opened = Instant::now();
+                self.source = Source::Open(Box::new(Open {
+                    frames,
+                    fresh: true,
+                    resumed: false,
+                    meaning: Meaning::Events,
+                    overlaps: false,
+                }));
+                Ok(())
+            }
+            Err(error) => {
+                self.sent |= !error.is_unsent() && !matches!(error, Error::Refused(_));
+                self.refused(error, false).await
+            }
+        }
+    }
+
+    /// Sends the message to an agent that does not stream.
+    async fn begin_polling(&mut self) -> Result<(), Error> {
+        let Purpose::Send(request, options) = &self.purpose else {
+            return Err(Error::invalid("a stream of nothing"));
+        };
+        let mut request = (**request).clone();
+        let configuration = request.configuration.get_or_insert_default();
+        configuration.return_immediately = true;
+        let options = options.clone();
+        match self.client.send_with(request, &options).await? {
+            SendMessageResponse::Message(message) => {
+                self.deliver(StreamResponse::Message(message), None);
+                self.source = Source::Over;
+            }
+            SendMessageResponse::Task(task) => {
+                self.source = Source::Polling(0);
+                self.absorb(task, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Follows a task that is known, from where we are.
+    async fn attach(&mut self, id: &str) -> Result<(), Error> {
+        let state = self.client.state();
+        if !state.streaming {
+            self.source = Source::Polling(0);
+            return self.catch_up().await;
+        }
+        if !state.replay {
+            if matches!(self.purpose, Purpose::Resume) {
+                return Err(Error::invalid("a number, since this agent has none; it"));
+            }
+            self.cursor = None;
+        }
+        let request = SubscribeToTaskRequest {
+            id: id.to_owned(),
+            ..SubscribeToTaskRequest::default()
+        };
+        let (operation, options) = (Operation::SubscribeToTask, CallOptions::default());
+        let opened = self
+            .client
+            .open(operation, &request, self.cursor, &options)
+            .await;
+        // Before the first event there is nothing to compare with.
+        let resumed = self.assembly != Assembly::default();
+        match opened {
+            Ok(frames) => {
+                self.opened = Instant::now();
+                let gap = resumed && self.cursor.is_none();
+                self.source = Source::Open(Box::new(Open {
+                    frames,
+                    fresh: true,
+                    resumed,
+                    meaning: if gap {
+                        Meaning::AfterGap
+                    } else {
+                        Meaning::Events
+                    },
+                    // Where events are numbered, one that comes twice shows.
+                    overlaps: !state.replay,
+                }));
+                Ok(())
+            }
+            Err(error) => self.refused(error, resumed).await,
+        }
+    }
+
+    /// What to do when no stream comes.
+    pub(super) async fn refused(&mut self, error: Error, resumed: bool) -> Result<(), Error> {
+        if heals(&error) {
+            self.last_error = Some(error);
+            return Ok(());
+        }
+        let Error::Refused(refusal) = &error else {
+            return Err(error);
+        };
+        let not_offered = matches!(
+            refusal.kind,
+            Some(ErrorKind::UnsupportedOperation | ErrorKind::MethodNotFound)
+        );
+        match &self.purpose {
+            Purpose::Resume => Err(error),
+            // It may not stream whatever its card says. If it refuses the message for another reason, it will say so
+            // again.
+            Purpose::Send(..) if self.task_id.is_none() && not_offered => {
+                self.begin_polling().await
+            }
+            // Whoever waits for the end knows that the task was there a moment ago.
+            Purpose::Follow { asks: true } if !resumed => self.look_instead(error).await,
+            _ if !resumed => Err(error),
+            // The number means nothing to this server: it may have another history now.
+            _ if self.cursor.is_some() && refusal.kind == Some(ErrorKind::InvalidParams) => {
+                self.cursor = None;
+                self.last_error = Some(error);
+                Ok(())
+            }
+            _ => self.look_instead(error).await,
+        }
+    }
+}
+
+/// Whether an error is one after which a stream is worth resuming.
+pub(super) fn heals(error: &Error) -> bool {
+    error.is_transient()
+}
