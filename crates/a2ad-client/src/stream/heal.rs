@@ -31,7 +31,7 @@ impl EventStream {
     /// Opens a stream: the first, or one in place of one that was cut.
     pub(super) async fn open(&mut self) -> Result<(), Error> {
         let retries = &self.client.settings().retries;
-        if self.attempts > retries.resumes {
+        if self.attempts > retries.resumes || self.is_lost() {
             return Err(self.give_up());
         }
         if self.attempts > 0 {
@@ -44,6 +44,16 @@ impl EventStream {
         match self.task_id.clone() {
             None => self.begin().await,
             Some(id) => self.attach(&id).await,
+        }
+    }
+
+    /// Whether the message may have arrived, nothing came back, and it must not be sent again.
+    fn is_lost(&self) -> bool {
+        match &self.purpose {
+            Purpose::Send(request, options) if self.task_id.is_none() => {
+                self.sent && !self.client.is_repeatable(request, options)
+            }
+            _ => false,
         }
     }
 
@@ -66,9 +76,6 @@ impl EventStream {
         let Purpose::Send(request, options) = &self.purpose else {
             return Err(Error::invalid("a stream of nothing"));
         };
-        if self.sent && !self.client.is_repeatable(request, options) {
-            return Err(self.give_up());
-        }
         if !self.client.state().streaming {
             return self.begin_polling().await;
         }
@@ -88,7 +95,7 @@ impl EventStream {
                 Ok(())
             }
             Err(error) => {
-                self.sent |= !error.is_unsent() && !matches!(error, Error::Refused(_));
+                self.sent |= !error.is_unheard();
                 self.refused(error, false).await
             }
         }

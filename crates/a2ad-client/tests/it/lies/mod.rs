@@ -6,6 +6,7 @@ mod grpc;
 mod secrets;
 mod snapshots;
 mod streams;
+mod twice;
 
 use std::future::Future;
 use std::net::SocketAddr;
