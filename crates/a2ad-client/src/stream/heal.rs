@@ -1,11 +1,13 @@
 //! Opening a stream: the first, and those in place of ones that were cut.
 
+use std::sync::Mutex;
 use std::time::Duration;
 
 use a2ad_proto::{ErrorKind, SendMessageResponse, StreamResponse, SubscribeToTaskRequest};
+use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
-use super::{EventStream, Meaning, Open, Purpose, Source};
+use super::{Begun, EventStream, Meaning, Open, Purpose, Sending, Source};
 use crate::assemble::Assembly;
 use crate::error::Error;
 use crate::transport::{CallOptions, Operation};
@@ -42,7 +44,7 @@ impl EventStream {
         self.attempts += 1;
         self.opened = Instant::now();
         match self.task_id.clone() {
-            None => self.begin().await,
+            None => self.begin(self.client.state().streaming),
             Some(id) => self.attach(&id).await,
         }
     }
@@ -71,19 +73,43 @@ impl EventStream {
         }
     }
 
-    /// Sends the message, for the first time or again.
-    async fn begin(&mut self) -> Result<(), Error> {
+    /// Sends the message, for the first time or again; if it `streams`, to follow what it comes to.
+    fn begin(&mut self, streams: bool) -> Result<(), Error> {
         let Purpose::Send(request, options) = &self.purpose else {
             return Err(Error::invalid("a stream of nothing"));
         };
-        if !self.client.state().streaming {
-            return self.begin_polling().await;
-        }
-        let operation = Operation::SendStreamingMessage;
-        let opened = self.client.open(operation, &**request, None, options).await;
-        match opened {
-            Ok(frames) => {
-                self.sent = true;
+        let (client, mut request, options) =
+            (self.client.clone(), request.clone(), options.clone());
+        let outcome = Mutex::new(
+            async move {
+                if streams {
+                    let operation = Operation::SendStreamingMessage;
+                    let frames = client.open(operation, &*request, None, &options).await?;
+                    return Ok(Begun::Stream(frames));
+                }
+                let configuration = request.configuration.get_or_insert_default();
+                configuration.return_immediately = true;
+                client
+                    .send_with(*request, &options)
+                    .await
+                    .map(Begun::Answer)
+            }
+            .boxed(),
+        );
+        self.source = Source::Sending(Sending { streams, outcome });
+        Ok(())
+    }
+
+    /// What to do when it is known what became of the message.
+    pub(super) async fn begun(
+        &mut self,
+        begun: Result<Begun, Error>,
+        streams: bool,
+    ) -> Result<(), Error> {
+        self.source = Source::Closed;
+        self.sent |= !begun.as_ref().is_err_and(Error::is_unheard);
+        match begun {
+            Ok(Begun::Stream(frames)) => {
                 self.opened = Instant::now();
                 self.source = Source::Open(Box::new(Open {
                     frames,
@@ -94,33 +120,17 @@ impl EventStream {
                 }));
                 Ok(())
             }
-            Err(error) => {
-                self.sent |= !error.is_unheard();
-                self.refused(error, false).await
-            }
-        }
-    }
-
-    /// Sends the message to an agent that does not stream.
-    async fn begin_polling(&mut self) -> Result<(), Error> {
-        let Purpose::Send(request, options) = &self.purpose else {
-            return Err(Error::invalid("a stream of nothing"));
-        };
-        let mut request = (**request).clone();
-        let configuration = request.configuration.get_or_insert_default();
-        configuration.return_immediately = true;
-        let options = options.clone();
-        match self.client.send_with(request, &options).await? {
-            SendMessageResponse::Message(message) => {
+            Ok(Begun::Answer(SendMessageResponse::Message(message))) => {
                 self.deliver(StreamResponse::Message(message), None);
-                self.source = Source::Over;
+                Ok(())
             }
-            SendMessageResponse::Task(task) => {
+            Ok(Begun::Answer(SendMessageResponse::Task(task))) => {
                 self.source = Source::Polling(0);
-                self.absorb(task, None)?;
+                self.absorb(task, None)
             }
+            Err(error) if streams => self.refused(error, false).await,
+            Err(error) => Err(error),
         }
-        Ok(())
     }
 
     /// Follows a task that is known, from where we are.
@@ -186,9 +196,7 @@ impl EventStream {
             Purpose::Resume => Err(error),
             // It may not stream whatever its card says. If it refuses the message for another reason, it will say so
             // again.
-            Purpose::Send(..) if self.task_id.is_none() && not_offered => {
-                self.begin_polling().await
-            }
+            Purpose::Send(..) if self.task_id.is_none() && not_offered => self.begin(false),
             // Whoever waits for the end knows that the task was there a moment ago.
             Purpose::Follow { asks: true } if !resumed => self.look_instead(error).await,
             _ if !resumed => Err(error),

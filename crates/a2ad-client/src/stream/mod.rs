@@ -10,9 +10,12 @@ mod poll;
 mod read;
 
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
-use a2ad_proto::{SendMessageRequest, StreamResponse, TaskStatus};
+use a2ad_proto::{SendMessageRequest, SendMessageResponse, StreamResponse, TaskStatus};
 use futures_util::Stream;
+use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 
 use crate::assemble::Assembly;
@@ -80,10 +83,33 @@ enum Purpose {
 enum Source {
     /// To be opened.
     Closed,
+    /// The message is on its way.
+    Sending(Sending),
     Open(Box<Open>),
     /// The task is asked for now and then; it was the same so many times.
     Polling(u32),
     Over,
+}
+
+/// A message on its way. It stays so when nobody asks for its event any more: to send it again would be to say it
+/// twice.
+struct Sending {
+    /// Whether its events were asked for, or the task.
+    streams: bool,
+    /// Nobody ever waits for the lock: it is what lets a stream be shared.
+    outcome: Mutex<BoxFuture<'static, Result<Begun, Error>>>,
+}
+
+/// What a message came to.
+enum Begun {
+    Stream(Frames),
+    Answer(SendMessageResponse),
+}
+
+impl fmt::Debug for Sending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sending")
+    }
 }
 
 #[derive(Debug)]
@@ -225,6 +251,12 @@ impl EventStream {
             Source::Over => Ok(()),
             // What happens seldom is not part of every future.
             Source::Closed => Box::pin(self.open()).await,
+            Source::Sending(Sending { streams, outcome }) => {
+                let streams = *streams;
+                let outcome = outcome.get_mut().unwrap_or_else(PoisonError::into_inner);
+                let begun = outcome.await;
+                Box::pin(self.begun(begun, streams)).await
+            }
             Source::Polling(unchanged) => {
                 let unchanged = *unchanged;
                 Box::pin(self.poll(unchanged)).await

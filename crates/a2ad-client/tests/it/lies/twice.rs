@@ -1,9 +1,12 @@
 //! No message is sent twice, whatever becomes of the first.
 
-use a2ad_client::{Binding, text};
-use a2ad_proto::ErrorKind;
+use std::time::Duration;
 
-use super::{Asked, Liar, Lie, answer, replay, soon, unchanged};
+use a2ad_client::{Binding, text};
+use a2ad_proto::{ErrorKind, TaskState};
+use serde_json::json;
+
+use super::{Asked, Liar, Lie, answer, replay, soon, task, unchanged};
 
 const BOTH: &[&str] = &["JSONRPC", "HTTP+JSON"];
 
@@ -37,5 +40,40 @@ async fn a_message_that_a_gateway_may_have_passed_on_is_not_sent_again() {
         let first = soon(client.stream(text("x")).next()).await;
         assert!(first.unwrap().is_err());
         assert_eq!(liar.calls().len(), 11);
+    }
+}
+
+/// Whoever waits for events beside other things asks for the next one again and again.
+#[tokio::test]
+async fn a_message_is_sent_once_however_often_its_first_event_is_asked_for() {
+    for streaming in [true, false] {
+        let card = move |card: &mut serde_json::Value| {
+            card["capabilities"]["streaming"] = json!(streaming);
+        };
+        // It takes its time.
+        let lie = |_: &Asked| {
+            let task = json!({"task": task("t", "TASK_STATE_COMPLETED", &["done"])});
+            let answer = answer("200 OK", "", &task.to_string());
+            Lie::Later(Duration::from_millis(300), answer)
+        };
+        let liar = Liar::with_card(&["HTTP+JSON"], card, lie).await;
+        let client = liar
+            .builder()
+            .timeouts(|it| it.silence = Duration::from_secs(5));
+        let client = soon(client.connect()).await.unwrap();
+        let mut stream = client.stream(text("x"));
+        let mut tries = 0;
+        let event = loop {
+            tries += 1;
+            assert!(tries < 200, "it never came");
+            let patience = Duration::from_millis(20);
+            if let Ok(event) = tokio::time::timeout(patience, stream.next()).await {
+                break event;
+            }
+        };
+        assert!(tries > 1);
+        assert_eq!(liar.calls().len(), 1, "streaming: {streaming}");
+        event.unwrap().unwrap();
+        assert_eq!(stream.assembly().state(), Some(TaskState::Completed));
     }
 }
