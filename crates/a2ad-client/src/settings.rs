@@ -64,7 +64,7 @@ pub struct Retries {
     /// How often in a row a stream is resumed in vain: 10 times.
     pub resumes: u32,
     /// How long to wait before the second try again, the first being made at once: 100 ms. It doubles each time, and a
-    /// part of it is left to chance.
+    /// part of it is left to chance. Also the time from one stream of a task to the next, at least.
     pub first: Duration,
     /// How long to wait at most: 5 s.
     pub longest: Duration,

@@ -38,6 +38,11 @@ impl EventStream {
         }
         if self.attempts > 0 {
             let delay = retries.delay(self.attempts, self.last_error.as_ref());
+            // Nobody is called as fast as they hang up, whatever they say before.
+            let delay = match self.assembly == Assembly::default() {
+                true => delay,
+                false => delay.max(retries.first.saturating_sub(self.opened.elapsed())),
+            };
             tracing::debug!(attempt = self.attempts, ?delay, "resuming a stream");
             tokio::time::sleep(delay).await;
         }

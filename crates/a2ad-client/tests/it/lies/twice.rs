@@ -1,4 +1,4 @@
-//! No message is sent twice, whatever becomes of the first.
+//! No message is sent twice, whatever becomes of the first, and nobody is called without a pause.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use a2ad_client::{Binding, text};
 use a2ad_proto::{ErrorKind, TaskState};
 use serde_json::json;
 
-use super::{Asked, Liar, Lie, answer, replay, soon, task, unchanged};
+use super::{Asked, Liar, Lie, answer, events, replay, soon, task, unchanged};
 
 const BOTH: &[&str] = &["JSONRPC", "HTTP+JSON"];
 
@@ -76,4 +76,26 @@ async fn a_message_is_sent_once_however_often_its_first_event_is_asked_for() {
         event.unwrap().unwrap();
         assert_eq!(stream.assembly().state(), Some(TaskState::Completed));
     }
+}
+
+/// A server that ends every stream after a snapshot that looks new is not called as fast as it answers.
+#[tokio::test]
+async fn streams_that_end_at_once_are_not_opened_without_a_pause() {
+    let count = std::sync::atomic::AtomicU32::new(0);
+    let liar = Liar::with_card(&["HTTP+JSON"], unchanged, move |_| {
+        let second = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst) % 60;
+        let mut task = task("t", "TASK_STATE_WORKING", &[]);
+        task["status"]["timestamp"] = json!(format!("2026-01-01T00:00:{second:02}Z"));
+        events(&[(None, json!({ "task": task }))])
+    })
+    .await;
+    let client = liar
+        .builder()
+        .retries(|it| it.first = Duration::from_millis(50));
+    let client = soon(client.connect()).await.unwrap();
+    let mut stream = client.subscribe("t");
+    let reading = async { while stream.next().await.is_some() {} };
+    let _endless = tokio::time::timeout(Duration::from_millis(500), reading).await;
+    let calls = liar.calls().len();
+    assert!((2..=12).contains(&calls), "{calls}");
 }
