@@ -164,7 +164,10 @@ impl EventStream {
             StreamResponse::Task(task) => &task.id,
             StreamResponse::StatusUpdate(update) => &update.task_id,
             StreamResponse::ArtifactUpdate(update) => &update.task_id,
-            StreamResponse::Message(_) => return Ok(()),
+            StreamResponse::Message(_) if self.task_id.is_none() => return Ok(()),
+            StreamResponse::Message(_) => {
+                return Err(Error::not_a2a("a reply in the stream of a task", ""));
+            }
         };
         match &self.task_id {
             Some(known) if known != id && !id.is_empty() => {

@@ -385,3 +385,22 @@ async fn a_terminal_state_ends_a_stream_that_nobody_closes() {
         assert_eq!(liar.calls().len(), 1);
     }
 }
+
+/// What a task comes to is not said by a message, and a task that goes on is not taken for one that has ended.
+#[tokio::test]
+async fn a_reply_in_the_stream_of_a_task_is_not_its_end() {
+    let reply =
+        json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}});
+    let liar = Liar::with_card(REST, unchanged, move |asked| {
+        if asked.line.starts_with("GET") {
+            return ok(&task("t", "TASK_STATE_WORKING", &[]));
+        }
+        events(&[(None, begun()), (None, reply.clone())])
+    })
+    .await;
+    let client = liar.client().await;
+    let waited = soon(client.wait("t")).await;
+    assert!(matches!(waited, Err(Error::NotA2a { .. })), "{waited:?}");
+    let error = finish(&liar).await.unwrap_err();
+    assert!(error.to_string().contains("a reply"), "{error}");
+}
