@@ -189,6 +189,11 @@ impl EventStream {
         self.bytes = self.bytes.saturating_add(bytes);
         let bytes_max = self.client.settings().sizes.task_bytes;
         if self.bytes > bytes_max {
+            // What was replaced since it was last weighed counts no more.
+            let task = self.assembly.task().map(a2ad_proto::to_json);
+            self.bytes = bytes.saturating_add(task.map_or(0, |task| task.len() as u64));
+        }
+        if self.bytes > bytes_max {
             return Err(Error::TooLarge {
                 what: "the task",
                 bytes_max,

@@ -404,3 +404,15 @@ async fn a_reply_in_the_stream_of_a_task_is_not_its_end() {
     let error = finish(&liar).await.unwrap_err();
     assert!(error.to_string().contains("a reply"), "{error}");
 }
+
+/// What replaces is no more than what it replaces, however long it goes on.
+#[tokio::test]
+async fn a_task_is_as_large_as_it_is_and_not_as_all_that_was_said_of_it() {
+    let big = "x".repeat(500_000);
+    let mut frames = vec![(Some(1), begun())];
+    frames.extend((2..30).map(|number| (Some(number), chunk(&big, false))));
+    frames.push((Some(30), status("TASK_STATE_COMPLETED")));
+    let told = events_text(&frames).into_bytes();
+    let liar = Liar::with_card(REST, replay, move |_| Lie::Say(told.clone())).await;
+    assert_eq!(finish(&liar).await.unwrap().text().len(), 500_000);
+}
