@@ -179,6 +179,7 @@ impl Error {
                     }
                 }
             }
+            Self::NoInterface { reasons } => *reasons = conceal(reasons),
             Self::NotA2a { what, came } => {
                 *what = conceal(what);
                 *came = conceal(came);
