@@ -172,8 +172,13 @@ impl App {
         B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let wants_body = request.method() != Method::HEAD;
+        let fit = |response| match wants_body {
+            true => response,
+            false => reply::without_body(response),
+        };
         if request.version() > Version::HTTP_11 {
-            let mut response = self.route(request, connection).await;
+            let mut response = fit(self.route(request, connection).await);
             // HTTP/2 has no such header.
             response.headers_mut().remove(CONNECTION);
             return response;
@@ -181,12 +186,12 @@ impl App {
         // Where framing was not by length alone, nothing later on the connection is trusted to be a request: what
         // we took for the end of this one may not be what a proxy took for it.
         let by_length = !request.headers().contains_key(TRANSFER_ENCODING);
-        let mut response = match framing(&request, connection) {
+        let mut response = fit(match framing(&request, connection) {
             Ok(()) => self.route(request, connection).await,
             Err(refusal) => {
                 http_json::refuse(&refusal.into(), request.headers(), &self.inner.limits)
             }
-        };
+        });
         let leaving = self.inner.draining.is_cancelled() || connection.stop().is_cancelled();
         if !by_length || leaving {
             response
@@ -232,7 +237,7 @@ impl App {
         if !route.takes(&head.method) {
             return wrong_verb();
         }
-        let response = match route {
+        match route {
             Route::JsonRpc(named) => {
                 let visit = Visit { principal, named };
                 jsonrpc::answer(inner, visit, &head, body, connection).await
@@ -264,11 +269,6 @@ impl App {
                 let fault = Fault::from(Refusal::Forbidden).with("requiredScope", "monitor");
                 http_json::refuse(&fault, &head.headers, &inner.limits)
             }
-        };
-        if head.method == Method::HEAD {
-            reply::without_body(response)
-        } else {
-            response
         }
     }
 }
