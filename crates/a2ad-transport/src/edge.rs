@@ -213,6 +213,10 @@ impl App {
         }
         let refuse =
             |refusal: Refusal| http_json::refuse(&refusal.into(), &head.headers, &inner.limits);
+        let forbidden = |scope: &'static str| {
+            let fault = Fault::from(Refusal::Forbidden).with("requiredScope", scope);
+            http_json::refuse(&fault, &head.headers, &inner.limits)
+        };
         let identified = inner.auth.identify(&head.headers);
         if self.only_grpc {
             return refuse(Refusal::OnlyGrpc);
@@ -251,6 +255,10 @@ impl App {
                 None => wrong_verb(),
             },
             Route::Card(_) if head.method == Method::OPTIONS => card::preflight(),
+            // By its own path it would not be there; that there is one at `/` is no secret.
+            Route::Card(mount) if !inner.auth.public_cards && !principal.may_call(&mount.agent) => {
+                forbidden("agents")
+            }
             Route::Card(mount) => {
                 let trusted = &inner.trusted_proxies;
                 let forwarded = inner.address.forwarded(&head, connection.peer(), trusted);
@@ -265,10 +273,7 @@ impl App {
             Route::Ready => probes::ready(inner).await,
             Route::Health => probes::health(inner),
             Route::Metrics if principal.may_monitor() => probes::metrics(inner),
-            Route::Metrics => {
-                let fault = Fault::from(Refusal::Forbidden).with("requiredScope", "monitor");
-                http_json::refuse(&fault, &head.headers, &inner.limits)
-            }
+            Route::Metrics => forbidden("monitor"),
         }
     }
 }
