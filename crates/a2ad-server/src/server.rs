@@ -74,7 +74,7 @@ impl Server {
     /// be read.
     pub fn check(&self) -> Result<(), StartError> {
         let tokens = Tokens::in_folder(&self.config.data_dir);
-        let auth = auth::auth(&self.config.auth, &tokens)?;
+        let (auth, _watch) = auth::auth(&self.config.auth, tokens)?;
         self.agents(&auth).map(drop)
     }
 
@@ -84,7 +84,7 @@ impl Server {
     /// See [`StartError`]; nothing is left running then.
     pub async fn run(self) -> Result<Handle, StartError> {
         let tokens = Tokens::in_folder(&self.config.data_dir);
-        let auth = auth::auth(&self.config.auth, &tokens)?;
+        let (auth, watch) = auth::auth(&self.config.auth, tokens)?;
         let agents = self.agents(&auth)?;
         let config = self.config;
         if !auth.required
@@ -150,7 +150,7 @@ impl Server {
             stop: stop.clone(),
             patience: config.drain,
         };
-        let watching = auth::watch(config.auth.clone(), tokens, auth);
+        let watching = auth::watch(watch, auth);
         let mut tasks = JoinSet::new();
         let (grpc, grpc_addr) = grpc.unzip();
         let grpc = grpc.map(|listener| (listener, app.only_grpc()));

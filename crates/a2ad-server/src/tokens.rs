@@ -6,6 +6,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use a2ad_core::clock::Surroundings;
 use a2ad_transport::auth::{Credential, Digest, Kind, Principal};
@@ -67,6 +68,15 @@ pub enum TokensError {
     /// No random numbers.
     #[error("the system gives no random numbers")]
     NoRandomness,
+}
+
+/// A state of the file: when it was written, how long it is, and which one it is, as every change makes a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    modified: SystemTime,
+    bytes: u64,
+    #[cfg(unix)]
+    inode: u64,
 }
 
 /// The tokens kept in a data directory.
@@ -154,10 +164,15 @@ impl Tokens {
         Ok(Some(kept.tokens))
     }
 
-    /// What tells whether the file has changed.
-    pub(crate) fn mark(&self) -> Option<(std::time::SystemTime, u64)> {
+    /// What tells whether the file has changed; none if there is none.
+    pub(crate) fn mark(&self) -> Option<Mark> {
         let about = fs::metadata(self.path()).ok()?;
-        Some((about.modified().ok()?, about.len()))
+        Some(Mark {
+            modified: about.modified().ok()?,
+            bytes: about.len(),
+            #[cfg(unix)]
+            inode: std::os::unix::fs::MetadataExt::ino(&about),
+        })
     }
 
     fn path(&self) -> PathBuf {
