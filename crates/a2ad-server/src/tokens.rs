@@ -2,7 +2,7 @@
 //!
 //! A file and not the database, because the command has to work while the server runs and holds that.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -190,7 +190,8 @@ impl Tokens {
         };
         crate::server::create_private(&self.folder).map_err(failed(&self.folder))?;
         let lock_path = self.folder.join(LOCK);
-        let lock = private_file(&lock_path).map_err(failed(&lock_path))?;
+        let lock = private_file().create(true).open(&lock_path);
+        let lock = lock.map_err(failed(&lock_path))?;
         lock.lock().map_err(failed(&lock_path))?;
         let mut kept = Kept {
             tokens: self.list()?.unwrap_or_default(),
@@ -204,11 +205,15 @@ impl Tokens {
             {
                 return Err(error);
             }
-            let mut file = private_file(&new)?;
+            let mut file = private_file().create_new(true).open(&new)?;
             file.write_all(&serde_json::to_vec_pretty(&kept)?)?;
             file.write_all(b"\n")?;
             file.sync_all()?;
-            fs::rename(&new, self.path())
+            fs::rename(&new, self.path())?;
+            // Or a token taken back could return after a power cut.
+            #[cfg(unix)]
+            fs::File::open(&self.folder)?.sync_all()?;
+            Ok(())
         };
         write().map_err(failed(&self.path()))
     }
@@ -222,13 +227,13 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// A file that only its owner can look into.
-fn private_file(path: &Path) -> io::Result<File> {
+/// How to make a file that only its owner can look into.
+fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
+    options.write(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    options
 }
 
 impl StoredToken {
