@@ -514,6 +514,8 @@ fn mistakes_in_credentials_are_named_without_showing_them() {
         ("{api_key_header: 'X Y'}", "cannot be the header"),
         ("{token_header: ''}", "cannot be the header"),
         ("{challenge: sometimes}", "challenge"),
+        ("{tokens: hush}", "expected a list"),
+        ("{tokens: [hush]}", "expected a mapping"),
     ] {
         let error = refused(auth);
         assert!(error.contains(word), "{auth}: {error}");
