@@ -32,6 +32,15 @@ pub(crate) fn auth(config: &AuthConfig, tokens: Tokens) -> Result<(Auth, Watch),
         Some(name) => Some(header(name.as_str())?),
         None => None,
     };
+    let configured = credentials(config, Vec::new());
+    for (at, one) in configured.iter().enumerate() {
+        let same = |other: &&Credential| (one.kind, one.digest) == (other.kind, other.digest);
+        let mut later = configured[at + 1..].iter().filter(same);
+        if let Some(other) = later.find(|other| other.principal != one.principal) {
+            let name = |it: &Credential| it.principal.owner.as_str().to_owned();
+            return Err(StartError::SameSecret(name(one), name(other)));
+        }
+    }
     let mut auth = Auth::off();
     auth.token_header = token_header;
     auth.api_key_header = header(config.api_key_header.as_str())?;
@@ -212,6 +221,29 @@ mod tests {
 
     fn found(watch: &mut Watch) -> Option<usize> {
         watch.look().map(|credentials| credentials.len())
+    }
+
+    #[test]
+    fn a_secret_is_one_principals() {
+        let read = |tokens: &str| {
+            let yaml = format!("auth: {{tokens: [{tokens}]}}\nagents: [{{id: a, echo: }}]");
+            let config = crate::config::Source::yaml("t", yaml)
+                .read(&|_| None)
+                .unwrap();
+            let folder = tempfile::tempdir().unwrap();
+            auth(&config.auth, Tokens::in_folder(folder.path())).map(drop)
+        };
+        let error = read("{name: alice, token: hush}, {name: mallory, token: hush}").unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.starts_with("`token:alice` and `token:mallory` have"),
+            "{error}"
+        );
+        assert!(!error.contains("hush"));
+        let scopes = "{name: a, token: hush}, {name: a, token: hush, scopes: [monitor]}";
+        assert!(read(scopes).is_err());
+        assert!(read("{name: a, token: hush}, {name: a, token: hush}").is_ok());
+        assert!(read("{name: a, token: hush}, {name: a, token: shush}").is_ok());
     }
 
     /// Opening a large database takes a while.
