@@ -241,6 +241,32 @@ async fn ver_01_ext_02_ten_01_requests_say_what_they_must() {
     assert!(calls[1].json().get("tenant").is_none());
 }
 
+/// A token may lead back to an earlier page than its own.
+#[tokio::test]
+async fn list_04_a_list_that_goes_round_has_an_end() {
+    let liar = Liar::with_card(BOTH, unchanged, |asked| {
+        let next = match asked.json()["params"]["pageToken"].as_str() {
+            Some("one") => "two",
+            Some("two") => "three",
+            _ => "one",
+        };
+        let tasks = [task("t", "TASK_STATE_WORKING", &[])];
+        let page = json!({"tasks": tasks, "nextPageToken": next, "pageSize": 1, "totalSize": 1});
+        ok(&rpc(&page))
+    })
+    .await;
+    let mut tasks = liar.client().await.list_all(Default::default());
+    for _ in 0..3 {
+        assert!(matches!(soon(tasks.next()).await, Some(Ok(_))));
+    }
+    let error = soon(tasks.next()).await;
+    assert!(
+        matches!(error, Some(Err(Error::NotA2a { .. }))),
+        "{error:?}"
+    );
+    assert_eq!(liar.calls().len(), 4);
+}
+
 #[tokio::test]
 async fn list_04_a_list_has_an_end() {
     let liar = Liar::with_card(BOTH, unchanged, |asked| {
