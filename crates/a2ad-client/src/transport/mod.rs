@@ -18,6 +18,8 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
 use url::Url;
 
 pub use self::frames::Frames;
@@ -29,7 +31,7 @@ use crate::interface::{Binding, Interface};
 use crate::sse::SseParser;
 use crate::{REPLAY, VERSION};
 
-/// How much of an error's body is read.
+/// How much is read of an error.
 const ERROR_BYTES_MAX: usize = 1024 * 1024;
 
 /// The eleven operations.
@@ -276,6 +278,17 @@ async fn error_body(head: &response::Parts, mut body: Body) -> Result<Vec<u8>, E
         }
     }
     Ok(bytes)
+}
+
+/// The error in an answer or event. It is read whole, so it is not for the agent to say how long it is.
+fn read_error(error: &RawValue) -> Result<Value, Error> {
+    if error.get().len() > ERROR_BYTES_MAX {
+        return Err(Error::TooLarge {
+            what: "an error",
+            bytes_max: ERROR_BYTES_MAX as u64,
+        });
+    }
+    Ok(serde_json::from_str(error.get()).unwrap_or_default())
 }
 
 /// When to try again, as a header says it.

@@ -63,6 +63,41 @@ async fn an_answer_without_end_is_refused() {
     }
 }
 
+/// Two bytes of JSON may take sixteen times as much once they are read.
+#[tokio::test]
+async fn an_error_without_end_is_refused() {
+    let data = "0,".repeat(1 << 20);
+    let error =
+        format!("{{\"error\":{{\"code\":-32001,\"data\":[{data}0],\"details\":[{data}0]}}}}");
+    let event = format!("{}data: {error}\n\n", super::EVENTS);
+    for binding in [Binding::JsonRpc, Binding::HttpJson] {
+        let (error, event) = (error.clone(), event.clone());
+        let liar = Liar::with_card(BOTH, unchanged, move |asked| {
+            match asked.line.contains(":subscribe") || asked.body.contains("SubscribeToTask") {
+                true => Lie::Say(event.clone().into()),
+                false => Lie::Say(answer("200 OK", "", &error)),
+            }
+        })
+        .await;
+        let client = liar.builder().binding(binding);
+        let client = client.timeouts(|it| it.silence = std::time::Duration::from_secs(5));
+        let client = soon(client.connect()).await.unwrap();
+        let mut errors = vec![
+            soon(client.subscribe("t").next()).await.unwrap().err(),
+            soon(client.stream(text("x")).next()).await.unwrap().err(),
+        ];
+        if binding == Binding::JsonRpc {
+            errors.push(soon(client.get("t")).await.err());
+        }
+        for error in errors {
+            assert!(
+                matches!(error, Some(Error::TooLarge { .. })),
+                "{binding}: {error:?}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn err_04_an_error_is_found_whatever_the_status_and_type() {
     let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "gone"}});
