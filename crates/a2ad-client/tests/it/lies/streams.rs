@@ -124,6 +124,20 @@ async fn a_stream_without_events_is_given_up() {
     assert!(matches!(error, Error::Cut { attempts: 3, .. }), "{error:?}");
 }
 
+/// The status says most of it; nobody is kept waiting for the rest.
+#[tokio::test]
+async fn an_error_in_place_of_a_stream_that_never_comes_to_its_point_is_one_all_the_same() {
+    let head = "HTTP/1.1 500 Oops\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let liar = Liar::with_card(REST, unchanged, move |_| {
+        Lie::Forever(head.into(), b": ping\n\n".repeat(1000))
+    })
+    .await;
+    let options = a2ad_client::CallOptions::default();
+    let client = liar.client().await;
+    let error = soon(client.subscribe_once("t", None, &options)).await;
+    assert_eq!(error.unwrap_err().kind(), Some(ErrorKind::Internal));
+}
+
 #[tokio::test]
 async fn an_event_or_a_task_without_end_is_refused() {
     let error = fails(|_| Lie::Forever(format!("{EVENTS}data: ").into(), vec![b'x'; 65_536])).await;
