@@ -1,6 +1,6 @@
 //! What the frames of a stream mean.
 
-use a2ad_proto::StreamResponse;
+use a2ad_proto::{StreamResponse, TaskStatusUpdateEvent};
 
 use super::{Event, EventStream, Meaning, Purpose, Source};
 use crate::error::Error;
@@ -93,6 +93,11 @@ impl EventStream {
         let known = self.is_known(&response);
         if known || doubted {
             self.set_meaning(Meaning::AfterSnapshot { doubted: true });
+            // Old or new, there is nothing in it.
+            let is_bare = |update: &TaskStatusUpdateEvent| update.metadata.is_none();
+            if known && matches!(&response, StreamResponse::StatusUpdate(it) if is_bare(it)) {
+                return Ok(());
+            }
             self.catch_up().await?;
             let is_open = matches!(self.source, Source::Open(_));
             if known || !is_open || self.is_known(&response) {
