@@ -61,7 +61,8 @@ pub struct EventStream {
     attempts: u32,
     last_error: Option<Error>,
     opened: Instant,
-    deadline: Instant,
+    /// None: never.
+    deadline: Option<Instant>,
     /// The status with which a task that is continued began: a question in it is the old one.
     opening: Option<TaskStatus>,
     bytes: u64,
@@ -171,7 +172,7 @@ impl EventStream {
     fn new(client: Client, purpose: Purpose) -> Self {
         let now = Instant::now();
         Self {
-            deadline: now + client.settings().timeouts.follow,
+            deadline: now.checked_add(client.settings().timeouts.follow),
             client,
             purpose,
             source: Source::Closed,
@@ -206,7 +207,7 @@ impl EventStream {
             let step = client.unless_canceled(async {
                 tokio::select! {
                     step = self.step() => step,
-                    () = tokio::time::sleep_until(deadline) => Err(Error::Timeout {
+                    () = until(deadline) => Err(Error::Timeout {
                         what: "following the task",
                         limit,
                         sent: true,
@@ -287,5 +288,12 @@ impl EventStream {
                 }
             }
         }
+    }
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }

@@ -276,6 +276,40 @@ async fn ver_01_ext_02_ten_01_requests_say_what_they_must() {
     assert!(calls[1].json().get("tenant").is_none());
 }
 
+#[tokio::test]
+async fn a_limit_may_be_no_limit() {
+    let forever = std::time::Duration::MAX;
+    let busy = std::sync::atomic::AtomicBool::new(true);
+    let liar = Liar::with_card(BOTH, unchanged, move |asked| {
+        if busy.swap(false, std::sync::atomic::Ordering::SeqCst) {
+            return Lie::Say(answer("429 Busy", "retry-after: 0\r\n", ""));
+        }
+        let done = task("t", "TASK_STATE_COMPLETED", &["x"]);
+        match asked.body.contains("GetTask") {
+            true => ok(&rpc(&done)),
+            false => ok(&rpc(&json!({ "task": done }))),
+        }
+    })
+    .await;
+    let client = liar
+        .builder()
+        .retries(|it| it.longest = forever)
+        .timeouts(|it| {
+            (it.connect, it.call, it.send) = (forever, forever, forever);
+            (it.silence, it.follow) = (forever, forever);
+        });
+    let client = soon(client.connect()).await.unwrap();
+    soon(client.get("t")).await.unwrap();
+    soon(client.send(text("x"))).await.unwrap();
+    assert_eq!(
+        soon(client.stream(text("x")).finish())
+            .await
+            .unwrap()
+            .text(),
+        "x"
+    );
+}
+
 /// A token may lead back to an earlier page than its own.
 #[tokio::test]
 async fn list_04_a_list_that_goes_round_has_an_end() {
