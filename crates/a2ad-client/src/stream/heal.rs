@@ -1,13 +1,11 @@
 //! Opening a stream: the first, and those in place of ones that were cut.
 
-use std::sync::Mutex;
 use std::time::Duration;
 
 use a2ad_proto::{ErrorKind, SendMessageResponse, StreamResponse, SubscribeToTaskRequest};
-use futures_util::FutureExt as _;
 use tokio::time::Instant;
 
-use super::{Begun, EventStream, Meaning, Open, Purpose, Sending, Source};
+use super::{EventStream, Kept, Meaning, Open, Opened, Opening, Purpose, Source};
 use crate::assemble::Assembly;
 use crate::error::Error;
 use crate::transport::{CallOptions, Operation};
@@ -43,8 +41,8 @@ impl EventStream {
                 true => delay,
                 false => delay.max(retries.first.saturating_sub(self.opened.elapsed())),
             };
-            tracing::debug!(attempt = self.attempts, ?delay, "resuming a stream");
-            tokio::time::sleep(delay).await;
+            self.pause(delay).await;
+            tracing::debug!(attempt = self.attempts, "resuming a stream");
         }
         self.attempts += 1;
         self.opened = Instant::now();
@@ -83,59 +81,21 @@ impl EventStream {
         let Purpose::Send(request, options) = &self.purpose else {
             return Err(Error::invalid("a stream of nothing"));
         };
-        let (client, mut request, options) =
-            (self.client.clone(), request.clone(), options.clone());
-        let outcome = Mutex::new(
-            async move {
-                if streams {
-                    let operation = Operation::SendStreamingMessage;
-                    let frames = client.open(operation, &*request, None, &options).await?;
-                    return Ok(Begun::Stream(frames));
-                }
-                let configuration = request.configuration.get_or_insert_default();
-                configuration.return_immediately = true;
-                client
-                    .send_with(*request, &options)
-                    .await
-                    .map(Begun::Answer)
+        let (client, options) = (self.client.clone(), options.clone());
+        let mut request = request.clone();
+        let outcome = async move {
+            if streams {
+                let operation = Operation::SendStreamingMessage;
+                let frames = client.open(operation, &*request, None, &options).await?;
+                return Ok(Opened::Stream(frames));
             }
-            .boxed(),
-        );
-        self.source = Source::Sending(Sending { streams, outcome });
+            let configuration = request.configuration.get_or_insert_default();
+            configuration.return_immediately = true;
+            let answer = client.send_with(*request, &options).await?;
+            Ok(Opened::Answer(answer))
+        };
+        self.source = Source::Opening(Opening::Message { streams }, Kept::new(outcome));
         Ok(())
-    }
-
-    /// What to do when it is known what became of the message.
-    pub(super) async fn begun(
-        &mut self,
-        begun: Result<Begun, Error>,
-        streams: bool,
-    ) -> Result<(), Error> {
-        self.source = Source::Closed;
-        self.sent |= !begun.as_ref().is_err_and(Error::is_unheard);
-        match begun {
-            Ok(Begun::Stream(frames)) => {
-                self.opened = Instant::now();
-                self.source = Source::Open(Box::new(Open {
-                    frames,
-                    fresh: true,
-                    resumed: false,
-                    meaning: Meaning::Events,
-                    overlaps: false,
-                }));
-                Ok(())
-            }
-            Ok(Begun::Answer(SendMessageResponse::Message(message))) => {
-                self.deliver(StreamResponse::Message(message), None);
-                Ok(())
-            }
-            Ok(Begun::Answer(SendMessageResponse::Task(task))) => {
-                self.source = Source::Polling(0);
-                self.absorb(task, None)
-            }
-            Err(error) if streams => self.refused(error, false).await,
-            Err(error) => Err(error),
-        }
     }
 
     /// Follows a task that is known, from where we are.
@@ -155,31 +115,57 @@ impl EventStream {
             id: id.to_owned(),
             ..SubscribeToTaskRequest::default()
         };
-        let (operation, options) = (Operation::SubscribeToTask, CallOptions::default());
-        let opened = self
-            .client
-            .open(operation, &request, self.cursor, &options)
-            .await;
+        let (client, cursor) = (self.client.clone(), self.cursor);
+        let outcome = async move {
+            let (operation, options) = (Operation::SubscribeToTask, CallOptions::default());
+            let frames = client.open(operation, &request, cursor, &options).await?;
+            Ok(Opened::Stream(frames))
+        };
+        let replay = state.replay;
+        self.source = Source::Opening(Opening::Task { replay }, Kept::new(outcome));
+        Ok(())
+    }
+
+    /// What to do when it is known what became of the message, or of the wish to follow the task.
+    pub(super) async fn opened(
+        &mut self,
+        opening: Opening,
+        opened: Result<Opened, Error>,
+    ) -> Result<(), Error> {
+        self.source = Source::Closed;
+        if let Opening::Message { .. } = opening {
+            self.sent |= !opened.as_ref().is_err_and(Error::is_unheard);
+        }
         // Before the first event there is nothing to compare with.
-        let resumed = self.assembly != Assembly::default();
+        let resumed =
+            matches!(opening, Opening::Task { .. }) && self.assembly != Assembly::default();
         match opened {
-            Ok(frames) => {
+            Ok(Opened::Stream(frames)) => {
                 self.opened = Instant::now();
                 let gap = resumed && self.cursor.is_none();
                 self.source = Source::Open(Box::new(Open {
                     frames,
                     fresh: true,
                     resumed,
-                    meaning: if gap {
-                        Meaning::AfterGap
-                    } else {
-                        Meaning::Events
+                    meaning: match gap {
+                        true => Meaning::AfterGap,
+                        false => Meaning::Events,
                     },
                     // Where events are numbered, one that comes twice shows.
-                    overlaps: !state.replay,
+                    overlaps: matches!(opening, Opening::Task { replay: false }),
                 }));
                 Ok(())
             }
+            Ok(Opened::Answer(SendMessageResponse::Message(message))) => {
+                self.deliver(StreamResponse::Message(message), None);
+                Ok(())
+            }
+            Ok(Opened::Answer(SendMessageResponse::Task(task))) => {
+                self.source = Source::Polling(0);
+                self.absorb(task, None)
+            }
+            // It was sent as often as it may be.
+            Err(error) if matches!(opening, Opening::Message { streams: false }) => Err(error),
             Err(error) => self.refused(error, resumed).await,
         }
     }

@@ -12,10 +12,11 @@ mod read;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use a2ad_proto::{SendMessageRequest, SendMessageResponse, StreamResponse, TaskStatus};
+use a2ad_proto::{SendMessageRequest, SendMessageResponse, StreamResponse, Task, TaskStatus};
 use futures_util::Stream;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::time::Instant;
 
 use crate::assemble::Assembly;
@@ -50,6 +51,12 @@ pub struct EventStream {
     purpose: Purpose,
     source: Source,
     assembly: Assembly,
+    /// Until when nothing is asked for.
+    pause: Option<Kept<()>>,
+    /// The task, which was asked for.
+    looking: Option<Kept<Result<Task, Error>>>,
+    /// A frame that is taken in with the help of the task.
+    taking: Option<Event>,
     /// Events to deliver before more are read: those of one snapshot at most.
     ready: VecDeque<Event>,
     task_id: Option<String>,
@@ -84,32 +91,53 @@ enum Purpose {
 enum Source {
     /// To be opened.
     Closed,
-    /// The message is on its way.
-    Sending(Sending),
+    /// The message, or the wish to follow the task, is on its way.
+    Opening(Opening, Kept<Result<Opened, Error>>),
     Open(Box<Open>),
     /// The task is asked for now and then; it was the same so many times.
     Polling(u32),
     Over,
 }
 
-/// A message on its way. It stays so when nobody asks for its event any more: to send it again would be to say it
-/// twice.
-struct Sending {
-    /// Whether its events were asked for, or the task.
-    streams: bool,
-    /// Nobody ever waits for the lock: it is what lets a stream be shared.
-    outcome: Mutex<BoxFuture<'static, Result<Begun, Error>>>,
+/// What is on its way.
+#[derive(Clone, Copy, Debug)]
+enum Opening {
+    /// A message; if it `streams`, to follow what it comes to.
+    Message { streams: bool },
+    /// A task to follow.
+    Task { replay: bool },
 }
 
-/// What a message came to.
-enum Begun {
+/// What came of it.
+enum Opened {
     Stream(Frames),
     Answer(SendMessageResponse),
 }
 
-impl fmt::Debug for Sending {
+/// Something that is waited for. It goes on where it was when whoever waits comes back: they need not wait at once
+/// for as long as it takes, and a message that is on its way is not sent again.
+struct Kept<T> {
+    /// Nobody ever waits for the lock: it is what lets a stream be shared.
+    future: Mutex<BoxFuture<'static, T>>,
+}
+
+impl<T> Kept<T> {
+    fn new(future: impl Future<Output = T> + Send + 'static) -> Self {
+        Self {
+            future: Mutex::new(future.boxed()),
+        }
+    }
+
+    /// To be let go of at the end.
+    async fn done(&mut self) -> T {
+        let future = self.future.get_mut();
+        future.unwrap_or_else(PoisonError::into_inner).await
+    }
+}
+
+impl<T> fmt::Debug for Kept<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Sending")
+        f.write_str("Kept")
     }
 }
 
@@ -177,6 +205,9 @@ impl EventStream {
             purpose,
             source: Source::Closed,
             assembly: Assembly::default(),
+            pause: None,
+            looking: None,
+            taking: None,
             ready: VecDeque::new(),
             task_id: None,
             cursor: None,
@@ -247,21 +278,30 @@ impl EventStream {
         })
     }
 
+    /// Waits so long, from the first time on that it is asked to.
+    async fn pause(&mut self, time: Duration) {
+        let pause = self
+            .pause
+            .get_or_insert_with(|| Kept::new(tokio::time::sleep(time)));
+        pause.done().await;
+        self.pause = None;
+    }
+
     async fn step(&mut self) -> Result<(), Error> {
         match &mut self.source {
             Source::Over => Ok(()),
             // What happens seldom is not part of every future.
             Source::Closed => Box::pin(self.open()).await,
-            Source::Sending(Sending { streams, outcome }) => {
-                let streams = *streams;
-                let outcome = outcome.get_mut().unwrap_or_else(PoisonError::into_inner);
-                let begun = outcome.await;
-                Box::pin(self.begun(begun, streams)).await
+            Source::Opening(opening, outcome) => {
+                let opening = *opening;
+                let outcome = outcome.done().await;
+                Box::pin(self.opened(opening, outcome)).await
             }
             Source::Polling(unchanged) => {
                 let unchanged = *unchanged;
                 Box::pin(self.poll(unchanged)).await
             }
+            Source::Open(_) if self.taking.is_some() => Box::pin(self.take_again()).await,
             Source::Open(open) => {
                 let next = open.frames.next().await;
                 let bytes = open.frames.bytes;

@@ -3,7 +3,7 @@
 use a2ad_proto::{ErrorKind, GetTaskRequest, StreamResponse, Task};
 
 use super::heal::heals;
-use super::{EventStream, Source};
+use super::{EventStream, Kept, Source};
 use crate::error::Error;
 
 impl EventStream {
@@ -25,9 +25,11 @@ impl EventStream {
     }
 
     pub(super) async fn poll(&mut self, unchanged: u32) -> Result<(), Error> {
-        let delay = self.client.settings().retries.poll(unchanged);
-        tokio::time::sleep(delay).await;
-        self.source = Source::Polling(unchanged.saturating_add(1));
+        if self.looking.is_none() {
+            let delay = self.client.settings().retries.poll(unchanged);
+            self.pause(delay).await;
+            self.source = Source::Polling(unchanged.saturating_add(1));
+        }
         self.catch_up().await
     }
 
@@ -40,7 +42,13 @@ impl EventStream {
             id,
             ..GetTaskRequest::default()
         };
-        match self.client.get_with(request).await {
+        let looking = self.looking.get_or_insert_with(|| {
+            let client = self.client.clone();
+            Kept::new(async move { client.get_with(request).await })
+        });
+        let found = looking.done().await;
+        self.looking = None;
+        match found {
             Ok(task) => self.absorb(task, None),
             Err(error) if heals(&error) => {
                 self.cut(false, Some(error));

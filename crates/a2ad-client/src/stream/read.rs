@@ -52,14 +52,24 @@ impl EventStream {
                 self.absorb(task, number)
             }
             (StreamResponse::StatusUpdate(update), Meaning::Hints) => {
+                self.taking = Some(Event::new(
+                    StreamResponse::StatusUpdate(update.clone()),
+                    number,
+                ));
                 Box::pin(self.catch_up()).await?;
+                self.taking = None;
                 // The end was announced before it could be read: look again, and wait for it if need be.
                 if update.status.state.is_terminal() && !matches!(self.source, Source::Over) {
                     self.cut(false, None);
                 }
                 Ok(())
             }
-            (StreamResponse::ArtifactUpdate(_), Meaning::Hints) => Box::pin(self.catch_up()).await,
+            (response @ StreamResponse::ArtifactUpdate(_), Meaning::Hints) => {
+                self.taking = Some(Event::new(response, number));
+                Box::pin(self.catch_up()).await?;
+                self.taking = None;
+                Ok(())
+            }
             (
                 response @ (StreamResponse::StatusUpdate(_) | StreamResponse::ArtifactUpdate(_)),
                 Meaning::AfterSnapshot { doubted },
@@ -68,6 +78,14 @@ impl EventStream {
                 self.go_on(response, number);
                 Ok(())
             }
+        }
+    }
+
+    /// Takes in a frame for which the task was asked, and nobody waited for it.
+    pub(super) async fn take_again(&mut self) -> Result<(), Error> {
+        match self.taking.take() {
+            Some(event) => self.take(event, 0).await,
+            None => Ok(()),
         }
     }
 
@@ -98,7 +116,9 @@ impl EventStream {
             if known && matches!(&response, StreamResponse::StatusUpdate(it) if is_bare(it)) {
                 return Ok(());
             }
+            self.taking = Some(Event::new(response.clone(), None));
             self.catch_up().await?;
+            self.taking = None;
             let is_open = matches!(self.source, Source::Open(_));
             if known || !is_open || self.is_known(&response) {
                 return Ok(());

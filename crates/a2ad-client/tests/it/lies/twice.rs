@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use a2ad_client::{Binding, text};
+use a2ad_client::{Binding, Error, Event, EventStream, text};
 use a2ad_proto::{ErrorKind, TaskState};
 use serde_json::json;
 
@@ -62,20 +62,65 @@ async fn a_message_is_sent_once_however_often_its_first_event_is_asked_for() {
             .timeouts(|it| it.silence = Duration::from_secs(5));
         let client = soon(client.connect()).await.unwrap();
         let mut stream = client.stream(text("x"));
-        let mut tries = 0;
-        let event = loop {
-            tries += 1;
-            assert!(tries < 200, "it never came");
-            let patience = Duration::from_millis(20);
-            if let Ok(event) = tokio::time::timeout(patience, stream.next()).await {
-                break event;
-            }
-        };
-        assert!(tries > 1);
+        impatient(&mut stream).await.unwrap().unwrap();
         assert_eq!(liar.calls().len(), 1, "streaming: {streaming}");
-        event.unwrap().unwrap();
         assert_eq!(stream.assembly().state(), Some(TaskState::Completed));
     }
+}
+
+/// Whatever a stream waits for: it comes to its end, though nobody waits that long at once.
+#[tokio::test]
+async fn a_stream_gets_on_however_often_its_next_event_is_asked_for() {
+    let time = Duration::from_millis(150);
+    let working = || task("t", "TASK_STATE_WORKING", &[]);
+    let later =
+        move |body: serde_json::Value| Lie::Later(time, answer("200 OK", "", &body.to_string()));
+    for streaming in [true, false] {
+        let card = move |card: &mut serde_json::Value| {
+            card["capabilities"]["streaming"] = json!(streaming);
+        };
+        let count = std::sync::atomic::AtomicU32::new(0);
+        let liar = Liar::with_card(&["HTTP+JSON"], card, move |asked| {
+            let nth = count.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+            if asked.line.starts_with("GET") {
+                return later(match nth < 6 {
+                    true => working(),
+                    false => task("t", "TASK_STATE_COMPLETED", &["done"]),
+                });
+            }
+            match nth {
+                0 => later(json!({ "task": working() })),
+                // Not at once, and then not with a snapshot: the task has to be asked for.
+                1 | 2 => Lie::Later(time, answer("503 Busy", "", "")),
+                _ => {
+                    let frames = [(None, super::chunk("done", false))];
+                    Lie::Later(time, super::events_text(&frames).into_bytes())
+                }
+            }
+        })
+        .await;
+        let client = liar
+            .builder()
+            .timeouts(|it| it.silence = Duration::from_secs(5));
+        let client = client.retries(|it| (it.first, it.longest, it.poll) = (time, time, time));
+        let client = soon(client.connect()).await.unwrap();
+        let mut stream = client.subscribe("t");
+        while let Some(event) = impatient(&mut stream).await {
+            event.unwrap();
+        }
+        assert_eq!(stream.assembly().text(), "done", "streaming: {streaming}");
+    }
+}
+
+/// Asks for the next event beside something else that happens all the time.
+async fn impatient(stream: &mut EventStream) -> Option<Result<Event, Error>> {
+    let patience = Duration::from_millis(20);
+    for _ in 0..400 {
+        if let Ok(event) = tokio::time::timeout(patience, stream.next()).await {
+            return event;
+        }
+    }
+    panic!("it never came");
 }
 
 /// A server that ends every stream after a snapshot that looks new is not called as fast as it answers.
