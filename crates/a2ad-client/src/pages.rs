@@ -33,11 +33,15 @@ impl Tasks {
     }
 
     /// The next task; `None` after the last one, or after an error.
+    ///
+    /// Cancel safe: a page that was not waited for is asked for again.
     pub async fn next(&mut self) -> Option<Result<Task, Error>> {
         // A page may have no tasks and still not be the last (LIST-09).
         while self.ready.is_empty() {
-            let mut request = self.request.take()?;
-            let page = match self.client.list(request.clone()).await {
+            let mut request = self.request.clone()?;
+            let page = self.client.list(request.clone()).await;
+            self.request = None;
+            let page = match page {
                 Ok(page) => page,
                 Err(error) => return Some(Err(error)),
             };

@@ -310,6 +310,22 @@ async fn a_limit_may_be_no_limit() {
     );
 }
 
+/// Who stops waiting for a page has not come to the end of the list.
+#[tokio::test]
+async fn list_04_a_page_that_is_not_waited_for_is_still_to_come() {
+    let liar = Liar::with_card(BOTH, unchanged, |_| {
+        let page = json!({"tasks": [task("t", "TASK_STATE_WORKING", &[])], "nextPageToken": ""});
+        let answer = answer("200 OK", "", &rpc(&page).to_string());
+        Lie::Later(std::time::Duration::from_millis(100), answer)
+    })
+    .await;
+    let mut tasks = liar.client().await.list_all(Default::default());
+    let patience = std::time::Duration::from_millis(20);
+    assert!(tokio::time::timeout(patience, tasks.next()).await.is_err());
+    assert!(matches!(soon(tasks.next()).await, Some(Ok(_))));
+    assert!(soon(tasks.next()).await.is_none());
+}
+
 /// A token may lead back to an earlier page than its own.
 #[tokio::test]
 async fn list_04_a_list_that_goes_round_has_an_end() {
