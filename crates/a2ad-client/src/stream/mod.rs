@@ -6,17 +6,15 @@
 
 mod deliver;
 mod heal;
+mod kept;
 mod poll;
 mod read;
 
 use std::collections::VecDeque;
-use std::fmt;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use a2ad_proto::{SendMessageRequest, SendMessageResponse, StreamResponse, Task, TaskStatus};
 use futures_util::Stream;
-use futures_util::future::{BoxFuture, FutureExt as _};
 use tokio::time::Instant;
 
 use crate::assemble::Assembly;
@@ -24,6 +22,7 @@ use crate::client::Client;
 use crate::error::Error;
 use crate::transport::{CallOptions, Frames};
 use heal::heals;
+use kept::Kept;
 
 /// One event of a stream.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,33 +111,6 @@ enum Opening {
 enum Opened {
     Stream(Frames),
     Answer(SendMessageResponse),
-}
-
-/// Something that is waited for. It goes on where it was when whoever waits comes back: they need not wait at once
-/// for as long as it takes, and a message that is on its way is not sent again.
-struct Kept<T> {
-    /// Nobody ever waits for the lock: it is what lets a stream be shared.
-    future: Mutex<BoxFuture<'static, T>>,
-}
-
-impl<T> Kept<T> {
-    fn new(future: impl Future<Output = T> + Send + 'static) -> Self {
-        Self {
-            future: Mutex::new(future.boxed()),
-        }
-    }
-
-    /// To be let go of at the end.
-    async fn done(&mut self) -> T {
-        let future = self.future.get_mut();
-        future.unwrap_or_else(PoisonError::into_inner).await
-    }
-}
-
-impl<T> fmt::Debug for Kept<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Kept")
-    }
 }
 
 #[derive(Debug)]
