@@ -157,10 +157,7 @@ impl Client {
                 Ok(Outcome::Frames(_)) => return Err(Error::not_a2a("a stream", "")),
                 Err(error) => error,
             };
-            // Who is turned away at the door was not let in.
-            let harmless = error.is_unsent()
-                || error.kind() == Some(ErrorKind::ResourceExhausted)
-                || repeat == Repeat::Always;
+            let harmless = error.is_unheard() || repeat == Repeat::Always;
             if !(harmless && error.is_transient()) || *tries > retries.calls {
                 return Err(error);
             }

@@ -5,6 +5,7 @@ use std::fmt;
 use a2ad_proto::{AgentCard, SecurityScheme};
 use base64::Engine as _;
 use http::{HeaderMap, HeaderName, HeaderValue};
+use url::form_urlencoded::byte_serialize;
 
 use crate::error::Error;
 
@@ -28,6 +29,8 @@ impl fmt::Debug for Secret {
 #[derive(Clone, Debug, Default)]
 pub struct Credentials {
     authorization: Option<Secret>,
+    /// What is shown in `authorization` in a form of its own.
+    password: Option<Secret>,
     /// By the names of the card's schemes.
     api_keys: Vec<(String, Secret)>,
     headers: Vec<(HeaderName, Secret)>,
@@ -52,6 +55,7 @@ impl Credentials {
     #[must_use]
     pub fn bearer(mut self, token: impl AsRef<str>) -> Self {
         self.authorization = Some(Secret(format!("Bearer {}", token.as_ref())));
+        self.password = None;
         self
     }
 
@@ -60,6 +64,7 @@ impl Credentials {
     pub fn basic(mut self, user: &str, password: &str) -> Self {
         let pair = base64::engine::general_purpose::STANDARD.encode(format!("{user}:{password}"));
         self.authorization = Some(Secret(format!("Basic {pair}")));
+        self.password = Some(Secret(password.to_owned()));
         self
     }
 
@@ -131,24 +136,41 @@ impl Credentials {
         })
     }
 
-    /// The text without our secrets, should an agent send them back.
+    /// The text without our secrets, should an agent send them back: as they are, as they stand in a URL, and what is
+    /// left of one where the text was cut off.
     pub(crate) fn conceal(&self, text: &str) -> String {
         let words = self.authorization.iter().map(|it| {
             let word = it.0.split_once(' ').map(|(_, word)| word);
             word.unwrap_or(&it.0)
         });
+        let passwords = self.password.iter().map(|password| &*password.0);
         let keys = self.api_keys.iter().map(|(_, key)| &*key.0);
         let headers = self.headers.iter().map(|(_, value)| &*value.0);
         let mut text = text.to_owned();
-        // One or two letters are no secret, and taking them out would leave nothing to read.
-        for secret in words.chain(keys).chain(headers).filter(|it| it.len() > 3) {
-            if text.contains(secret) {
-                text = text.replace(secret, "***");
+        let secrets = words.chain(passwords).chain(keys).chain(headers);
+        for secret in secrets.filter(|it| it.len() >= SECRET_BYTES_MIN) {
+            let in_url: String = byte_serialize(secret.as_bytes()).collect();
+            for form in [secret, &in_url] {
+                if text.contains(form) {
+                    text = text.replace(form, "***");
+                }
+                let cut = text.trim_end_matches('…');
+                let mut beginnings = form.char_indices().rev().map(|(at, _)| &form[..at]);
+                let beginning = beginnings
+                    .find(|begin| begin.len() < SECRET_BYTES_MIN || cut.ends_with(begin))
+                    .filter(|begin| begin.len() >= SECRET_BYTES_MIN);
+                if let Some(beginning) = beginning {
+                    text.truncate(cut.len() - beginning.len());
+                    text.push_str("***");
+                }
             }
         }
         text
     }
 }
+
+/// One or two letters are no secret, and taking them out would leave nothing to read.
+const SECRET_BYTES_MIN: usize = 4;
 
 fn secret(text: &str) -> Result<HeaderValue, Error> {
     let mut value = HeaderValue::from_str(text)

@@ -136,6 +136,12 @@ impl Error {
         }
     }
 
+    /// Whether the agent has not acted on the request: it never left, or was turned away at the door. A gateway that
+    /// has no answer may have passed it on.
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.is_unsent() || self.kind() == Some(ErrorKind::ResourceExhausted)
+    }
+
     /// Whether the same call may well succeed a little later.
     #[must_use]
     pub fn is_transient(&self) -> bool {
@@ -173,6 +179,7 @@ impl Error {
                     }
                 }
             }
+            Self::NoInterface { reasons } => *reasons = conceal(reasons),
             Self::NotA2a { what, came } => {
                 *what = conceal(what);
                 *came = conceal(came);

@@ -98,7 +98,7 @@ impl Choice {
                 reasons.push("the card lists no interface".to_owned());
             }
             return Err(Error::NoInterface {
-                reasons: reasons.join("; "),
+                reasons: clip(&reasons.join("; ")),
             });
         }
         Ok(usable)

@@ -262,63 +262,10 @@ pub(crate) fn clip(text: &str) -> String {
 }
 
 mod grpc {
-    use std::collections::BTreeMap;
-
+    use a2ad_proto::rpc::{Any, BadRequest, ErrorInfo, RetryInfo, Status, Violation};
     use prost::Message as _;
 
     use super::*;
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    struct Status {
-        #[prost(message, repeated, tag = "3")]
-        details: Vec<Any>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    struct Any {
-        #[prost(string, tag = "1")]
-        type_url: String,
-        #[prost(bytes = "vec", tag = "2")]
-        value: Vec<u8>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    struct ErrorInfo {
-        #[prost(string, tag = "1")]
-        reason: String,
-        #[prost(string, tag = "2")]
-        domain: String,
-        #[prost(btree_map = "string, string", tag = "3")]
-        metadata: BTreeMap<String, String>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    struct BadRequest {
-        #[prost(message, repeated, tag = "1")]
-        field_violations: Vec<Violation>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    struct Violation {
-        #[prost(string, tag = "1")]
-        field: String,
-        #[prost(string, tag = "2")]
-        description: String,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    struct RetryInfo {
-        #[prost(message, optional, tag = "1")]
-        delay: Option<Delay>,
-    }
-
-    #[derive(Clone, PartialEq, prost::Message)]
-    struct Delay {
-        #[prost(int64, tag = "1")]
-        seconds: i64,
-        #[prost(int32, tag = "2")]
-        nanos: i32,
-    }
 
     /// The details in the form that the other bindings give them. Those that cannot be read are left out: the code
     /// still says something.

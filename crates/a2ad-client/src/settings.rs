@@ -64,7 +64,7 @@ pub struct Retries {
     /// How often in a row a stream is resumed in vain: 10 times.
     pub resumes: u32,
     /// How long to wait before the second try again, the first being made at once: 100 ms. It doubles each time, and a
-    /// part of it is left to chance.
+    /// part of it is left to chance. Also the time from one stream of a task to the next, at least.
     pub first: Duration,
     /// How long to wait at most: 5 s.
     pub longest: Duration,
@@ -92,7 +92,9 @@ impl Retries {
             _ => None,
         };
         // An agent may ask for patience, but not for all of it.
-        let asked = asked.unwrap_or_default().min(self.longest * 12);
+        let asked = asked
+            .unwrap_or_default()
+            .min(self.longest.saturating_mul(12));
         if again <= 1 {
             return asked;
         }
@@ -103,9 +105,8 @@ impl Retries {
 
     /// How long to wait before asking again for a task that was the same so many times.
     pub(crate) fn poll(&self, unchanged: u32) -> Duration {
-        let slower = self
-            .poll
-            .mul_f64(1.5_f64.powi(unchanged.min(20).cast_signed()));
+        let slower = self.poll.as_secs_f64() * 1.5_f64.powi(unchanged.min(20).cast_signed());
+        let slower = Duration::try_from_secs_f64(slower).unwrap_or(Duration::MAX);
         slower.min(self.longest.max(self.poll))
     }
 }
@@ -176,6 +177,14 @@ mod tests {
         }
         assert_eq!(retries.poll(0), Duration::from_millis(500));
         assert_eq!(retries.poll(900), Duration::from_secs(5));
+        let (longest, poll) = (Duration::MAX, Duration::MAX);
+        let never = Retries {
+            longest,
+            poll,
+            ..retries
+        };
+        assert_eq!(never.poll(900), Duration::MAX);
+        assert!(never.delay(900, None) > Duration::from_secs(60));
     }
 
     #[test]

@@ -75,13 +75,19 @@ impl Setup {
         tokio::select! {
             biased;
             () = settings.cancel.cancelled() => Err(Error::Canceled),
-            found = find => {
-                found.map_err(|error| error.map_text(|text| settings.credentials.conceal(text)))
-            }
+            found = find => found.map_err(|error| self.conceal(error)),
         }
     }
 
+    fn conceal(&self, error: Error) -> Error {
+        error.map_text(|text| self.settings.credentials.conceal(text))
+    }
+
     pub(crate) fn state_of(&self, found: FoundCard) -> Result<State, Error> {
+        self.read(found).map_err(|error| self.conceal(error))
+    }
+
+    fn read(&self, found: FoundCard) -> Result<State, Error> {
         let settings = &self.settings;
         let card = &found.card;
         let interfaces = settings.choice.interfaces(card, &found.url)?;

@@ -30,6 +30,8 @@ mod part;
 pub mod pb;
 mod push;
 mod requests;
+#[cfg(feature = "protobuf")]
+pub mod rpc;
 mod security;
 mod task;
 mod time;

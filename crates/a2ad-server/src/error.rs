@@ -50,6 +50,9 @@ pub enum StartError {
         /// What is wrong with it.
         source: crate::config::ConfigError,
     },
+    /// Nobody could say who shows it.
+    #[error("`{0}` and `{1}` have the same secret: give each one of its own")]
+    SameSecret(String, String),
     /// Nothing runs the agent.
     #[error("the agent `{0}` has no back end")]
     NoBackend(AgentId),

@@ -74,7 +74,7 @@ impl Server {
     /// be read.
     pub fn check(&self) -> Result<(), StartError> {
         let tokens = Tokens::in_folder(&self.config.data_dir);
-        let auth = auth::auth(&self.config.auth, &tokens)?;
+        let (auth, _watch) = auth::auth(&self.config.auth, tokens)?;
         self.agents(&auth).map(drop)
     }
 
@@ -84,12 +84,19 @@ impl Server {
     /// See [`StartError`]; nothing is left running then.
     pub async fn run(self) -> Result<Handle, StartError> {
         let tokens = Tokens::in_folder(&self.config.data_dir);
-        let auth = auth::auth(&self.config.auth, &tokens)?;
+        let (auth, watch) = auth::auth(&self.config.auth, tokens)?;
         let agents = self.agents(&auth)?;
         let config = self.config;
+        let place = Place::find(&config.listen, "--port").await?;
+        let grpc = match &config.grpc_listen {
+            Some(listen) => Some(Place::find(listen, "--grpc-listen").await?),
+            None => None,
+        };
+        let mut places = std::iter::once(&place).chain(&grpc);
         if !auth.required
-            && let Some(address) = open_to_others(&config).await
+            && let Some(open) = places.find(|place| place.is_open_to_others())
         {
+            let address = open.listen.to_string();
             if !config.auth.allow_unauthenticated {
                 return Err(StartError::Unauthenticated(address));
             }
@@ -101,9 +108,9 @@ impl Server {
         let auth = Arc::new(auth);
         let recorder = Recorder::get();
         // First, so that a mistaken second start ends before it touches the database.
-        let (listener, addr) = bind(&config.listen, "--port").await?;
-        let grpc = match &config.grpc_listen {
-            Some(listen) => Some(bind(listen, "--grpc-listen").await?),
+        let (listener, addr) = place.bind().await?;
+        let grpc = match grpc {
+            Some(place) => Some(place.bind().await?),
             None => None,
         };
         let url = base_url(&config, addr);
@@ -150,7 +157,7 @@ impl Server {
             stop: stop.clone(),
             patience: config.drain,
         };
-        let watching = auth::watch(config.auth.clone(), tokens, auth);
+        let watching = auth::watch(watch, auth);
         let mut tasks = JoinSet::new();
         let (grpc, grpc_addr) = grpc.unzip();
         let grpc = grpc.map(|listener| (listener, app.only_grpc()));
@@ -379,16 +386,54 @@ impl Running {
     }
 }
 
-/// An address that others than this machine's users could come to, if we are to listen on one.
-async fn open_to_others(config: &Config) -> Option<String> {
-    for listen in std::iter::once(&config.listen).chain(&config.grpc_listen) {
-        // A name that cannot be found is for `bind` to complain about.
+/// Where to listen. What a name stands for is asked once, so that what is judged is what is listened on.
+struct Place<'a> {
+    listen: &'a Listen,
+    /// What chooses another address.
+    flag: &'static str,
+    found: Vec<SocketAddr>,
+}
+
+impl<'a> Place<'a> {
+    async fn find(listen: &'a Listen, flag: &'static str) -> Result<Self, StartError> {
+        let mut place = Self {
+            listen,
+            flag,
+            found: Vec::new(),
+        };
         let found = tokio::net::lookup_host((listen.host.as_str(), listen.port)).await;
-        if found.is_ok_and(|mut all| all.any(|addr| !addr.ip().is_loopback())) {
-            return Some(listen.to_string());
+        place.found = found.map_err(|error| place.refused(error))?.collect();
+        Ok(place)
+    }
+
+    /// Whether others than this machine's users could come.
+    fn is_open_to_others(&self) -> bool {
+        self.found.iter().any(|addr| !addr.ip().is_loopback())
+    }
+
+    async fn bind(&self) -> Result<(TcpListener, SocketAddr), StartError> {
+        let listener = TcpListener::bind(&self.found[..]).await;
+        let listener = listener.map_err(|error| self.refused(error))?;
+        let addr = listener.local_addr().map_err(|error| self.refused(error))?;
+        Ok((listener, addr))
+    }
+
+    fn refused(&self, source: std::io::Error) -> StartError {
+        let flag = self.flag;
+        StartError::Bind {
+            address: self.listen.to_string(),
+            advice: match source.kind() {
+                std::io::ErrorKind::AddrInUse => {
+                    format!("stop the program that has it, or choose another with {flag}")
+                }
+                std::io::ErrorKind::PermissionDenied => {
+                    format!("choose a port from 1024 on with {flag}")
+                }
+                _ => "check the address".to_owned(),
+            },
+            source,
         }
     }
-    None
 }
 
 /// Where clients reach gRPC. A port of its own is at its own address, unless that is every address or there is a
@@ -410,28 +455,6 @@ fn trusted(config: &Config) -> Vec<IpNet> {
         return Vec::new();
     }
     config.trusted_proxies.clone()
-}
-
-/// Listens; `flag` is what chooses another address.
-async fn bind(listen: &Listen, flag: &str) -> Result<(TcpListener, SocketAddr), StartError> {
-    let refused = |source: std::io::Error| StartError::Bind {
-        address: listen.to_string(),
-        advice: match source.kind() {
-            std::io::ErrorKind::AddrInUse => {
-                format!("stop the program that has it, or choose another with {flag}")
-            }
-            std::io::ErrorKind::PermissionDenied => {
-                format!("choose a port from 1024 on with {flag}")
-            }
-            _ => "check the address".to_owned(),
-        },
-        source,
-    };
-    let listener = TcpListener::bind((listen.host.as_str(), listen.port))
-        .await
-        .map_err(refused)?;
-    let addr = listener.local_addr().map_err(refused)?;
-    Ok((listener, addr))
 }
 
 async fn open(config: &Config, hub: Arc<Hub>) -> Result<Arc<SqliteStore>, StartError> {

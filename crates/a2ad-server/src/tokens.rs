@@ -2,10 +2,11 @@
 //!
 //! A file and not the database, because the command has to work while the server runs and holds that.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use a2ad_core::clock::Surroundings;
 use a2ad_transport::auth::{Credential, Digest, Kind, Principal};
@@ -67,6 +68,15 @@ pub enum TokensError {
     /// No random numbers.
     #[error("the system gives no random numbers")]
     NoRandomness,
+}
+
+/// A state of the file: when it was written, how long it is, and which one it is, as every change makes a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    modified: SystemTime,
+    bytes: u64,
+    #[cfg(unix)]
+    inode: u64,
 }
 
 /// The tokens kept in a data directory.
@@ -154,10 +164,15 @@ impl Tokens {
         Ok(Some(kept.tokens))
     }
 
-    /// What tells whether the file has changed.
-    pub(crate) fn mark(&self) -> Option<(std::time::SystemTime, u64)> {
+    /// What tells whether the file has changed; none if there is none.
+    pub(crate) fn mark(&self) -> Option<Mark> {
         let about = fs::metadata(self.path()).ok()?;
-        Some((about.modified().ok()?, about.len()))
+        Some(Mark {
+            modified: about.modified().ok()?,
+            bytes: about.len(),
+            #[cfg(unix)]
+            inode: std::os::unix::fs::MetadataExt::ino(&about),
+        })
     }
 
     fn path(&self) -> PathBuf {
@@ -175,7 +190,8 @@ impl Tokens {
         };
         crate::server::create_private(&self.folder).map_err(failed(&self.folder))?;
         let lock_path = self.folder.join(LOCK);
-        let lock = private_file(&lock_path).map_err(failed(&lock_path))?;
+        let lock = private_file().create(true).open(&lock_path);
+        let lock = lock.map_err(failed(&lock_path))?;
         lock.lock().map_err(failed(&lock_path))?;
         let mut kept = Kept {
             tokens: self.list()?.unwrap_or_default(),
@@ -189,11 +205,15 @@ impl Tokens {
             {
                 return Err(error);
             }
-            let mut file = private_file(&new)?;
+            let mut file = private_file().create_new(true).open(&new)?;
             file.write_all(&serde_json::to_vec_pretty(&kept)?)?;
             file.write_all(b"\n")?;
             file.sync_all()?;
-            fs::rename(&new, self.path())
+            fs::rename(&new, self.path())?;
+            // Or a token taken back could return after a power cut.
+            #[cfg(unix)]
+            fs::File::open(&self.folder)?.sync_all()?;
+            Ok(())
         };
         write().map_err(failed(&self.path()))
     }
@@ -207,13 +227,13 @@ fn is_absent(error: &io::Error) -> bool {
     )
 }
 
-/// A file that only its owner can look into.
-fn private_file(path: &Path) -> io::Result<File> {
+/// How to make a file that only its owner can look into.
+fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
+    options.write(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    options
 }
 
 impl StoredToken {

@@ -73,7 +73,7 @@ fn whole_turn(core: &Core, key: i64) -> Change {
     whole.turns.clear();
     let mut fold = Fold::default();
     for entry in &whole.entries {
-        apply(&mut fold, &entry.record().unwrap());
+        apply(&mut fold, entry.record().unwrap());
     }
     whole.snapshot = Some(fold.snapshot());
     let random = SystemRandom.bits().to_le_bytes();

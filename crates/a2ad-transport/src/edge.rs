@@ -174,8 +174,13 @@ impl App {
         B: http_body::Body<Data = Bytes> + Send + Unpin + 'static,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
+        let wants_body = head.method != Method::HEAD;
+        let fit = |response| match wants_body {
+            true => response,
+            false => reply::without_body(response),
+        };
         if head.version > Version::HTTP_11 {
-            let mut response = self.route(head, body, connection).await;
+            let mut response = fit(self.route(head, body, connection).await);
             // HTTP/2 has no such header.
             response.headers_mut().remove(CONNECTION);
             return response;
@@ -183,10 +188,10 @@ impl App {
         // Where framing was not by length alone, nothing later on the connection is trusted to be a request: what
         // we took for the end of this one may not be what a proxy took for it.
         let by_length = !head.headers.contains_key(TRANSFER_ENCODING);
-        let mut response = match framing(&head, connection) {
+        let mut response = fit(match framing(&head, connection) {
             Ok(()) => self.route(head, body, connection).await,
             Err(refusal) => http_json::refuse(&refusal.into(), &head.headers, &self.inner.limits),
-        };
+        });
         let leaving = self.inner.draining.is_cancelled() || connection.stop().is_cancelled();
         if !by_length || leaving {
             response
@@ -222,6 +227,10 @@ impl App {
         let inner = &*self.inner;
         let refuse =
             |refusal: Refusal| http_json::refuse(&refusal.into(), &head.headers, &inner.limits);
+        let forbidden = |scope: &'static str| {
+            let fault = Fault::from(Refusal::Forbidden).with("requiredScope", scope);
+            http_json::refuse(&fault, &head.headers, &inner.limits)
+        };
         let identified = inner.auth.identify(&head.headers);
         if self.only_grpc {
             return refuse(Refusal::OnlyGrpc);
@@ -246,7 +255,7 @@ impl App {
         if !route.takes(&head.method) {
             return wrong_verb();
         }
-        let response = match route {
+        match route {
             Route::JsonRpc(named) => {
                 let visit = Visit { principal, named };
                 jsonrpc::answer(inner, visit, &head, body, connection).await
@@ -260,6 +269,10 @@ impl App {
                 None => wrong_verb(),
             },
             Route::Card(_) if head.method == Method::OPTIONS => card::preflight(),
+            // By its own path it would not be there; that there is one at `/` is no secret.
+            Route::Card(mount) if !inner.auth.public_cards && !principal.may_call(&mount.agent) => {
+                forbidden("agents")
+            }
             Route::Card(mount) => {
                 let trusted = &inner.trusted_proxies;
                 let forwarded = inner.address.forwarded(&head, connection.peer(), trusted);
@@ -274,15 +287,7 @@ impl App {
             Route::Ready => probes::ready(inner).await,
             Route::Health => probes::health(inner),
             Route::Metrics if principal.may_monitor() => probes::metrics(inner),
-            Route::Metrics => {
-                let fault = Fault::from(Refusal::Forbidden).with("requiredScope", "monitor");
-                http_json::refuse(&fault, &head.headers, &inner.limits)
-            }
-        };
-        if head.method == Method::HEAD {
-            reply::without_body(response)
-        } else {
-            response
+            Route::Metrics => forbidden("monitor"),
         }
     }
 }

@@ -87,6 +87,7 @@ impl From<StartError> for Failure {
             | StartError::CardFile { .. }
             | StartError::CardYaml { .. }
             | StartError::SameAddress(_)
+            | StartError::SameSecret(..)
             | StartError::Unauthenticated(_)
             | StartError::Header(_)
             | StartError::Tokens(_)

@@ -1,5 +1,6 @@
 //! Flags over environment over file over defaults.
 
+use std::env::VarError;
 use std::path::{Path, PathBuf};
 
 use a2ad_server::config::{AuthConfig, Key, ScopeText, Secret, Source, Token, User};
@@ -29,6 +30,12 @@ pub(crate) fn read(place: &Place) -> Result<Settings, Failure> {
 
 /// The settings for serving.
 pub(crate) fn read_to_serve(arguments: &Serve) -> Result<Settings, Failure> {
+    // A secret that cannot be read must not pass for none.
+    for name in [TOKEN, USERNAME, PASSWORD, API_KEY].concat() {
+        if let Err(VarError::NotUnicode(_)) = std::env::var(name) {
+            return Err(Failure::usage(format!("{name}: it is not UTF-8")));
+        }
+    }
     read_with(arguments, &arguments.place, &process_environment)
 }
 

@@ -164,7 +164,8 @@ impl Dialer {
         let request = request::outgoing(request, url)?;
 
         let start = Instant::now();
-        let deadline = limits.total.map(|total| start + total);
+        // What no clock can show never comes.
+        let deadline = limits.total.and_then(|total| start.checked_add(total));
         let (wait, patience) = match limits.total {
             Some(total) if total < limits.head => (Wait::Total, total),
             _ => (Wait::Head, limits.head),

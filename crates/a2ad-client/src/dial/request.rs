@@ -81,9 +81,14 @@ pub(super) fn failure(error: &reqwest::Error, host: String, connect: Duration) -
         if cause.is::<ConnectTimedOut>() {
             return connect_timed_out(connect);
         }
-        if let Some(error) = cause.downcast_ref::<rustls::Error>() {
-            let why = tls_reason(error);
-            return DialError::Tls { host, why };
+        if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+            let why = tls_reason(tls);
+            // What the other side says of our certificate may come once we have begun to send, and it reads nothing
+            // before that. Anything else that comes so late may come after the request was acted on.
+            return match error.is_connect() || why == NOT_OURS {
+                true => DialError::Tls { host, why },
+                false => DialError::Broken { host },
+            };
         }
         // HTTP/2 keeps the text of an I/O error only.
         if let Some((_, alert)) = cause.to_string().rsplit_once("received fatal alert: ")

@@ -5,9 +5,9 @@ use a2ad_proto::{Metadata, StreamResponse, from_json};
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::HeaderMap;
 
-use super::Line;
 use super::grpc::Status;
 use super::jsonrpc::Envelope;
+use super::{Line, read_error};
 use crate::credentials::Credentials;
 use crate::dial::{Body, DialError};
 use crate::error::{Error, Refusal};
@@ -194,8 +194,8 @@ impl Wrap {
                 result.ok_or_else(|| Error::not_a2a("an event without a result", &event.data))?
             }
             Self::Bare => {
-                if let Some(refusal) = bare_error(bytes) {
-                    return Err(Error::refused(refusal));
+                if let Some(error) = bare_error(bytes, 500) {
+                    return Err(error);
                 }
                 Bytes::copy_from_slice(bytes)
             }
@@ -205,18 +205,18 @@ impl Wrap {
 }
 
 /// The error in an HTTP+JSON frame. A frame has one member, so a look at its name is enough.
-fn bare_error(frame: &[u8]) -> Option<Refusal> {
+pub(super) fn bare_error(frame: &[u8], status: u16) -> Option<Error> {
     #[derive(serde::Deserialize)]
     struct Frame<'a> {
         #[serde(borrow)]
         error: Option<&'a serde_json::value::RawValue>,
     }
     let error = serde_json::from_slice::<Frame<'_>>(frame).ok()?.error?;
-    let error: serde_json::Value = serde_json::from_str(error.get()).ok()?;
-    Some(Refusal::of_http_error(
-        500,
-        &serde_json::json!({ "error": error }),
-    ))
+    let refusal = read_error(error).map(|error| {
+        let body = serde_json::json!({ "error": error });
+        Error::refused(Refusal::of_http_error(status, &body))
+    });
+    Some(refusal.unwrap_or_else(|too_large| too_large))
 }
 
 /// The next message of a gRPC call.

@@ -10,7 +10,7 @@ use http::{Method, Request, StatusCode};
 use serde_json::{Map, Value};
 use url::Url;
 
-use super::frames::{Frames, Wrap};
+use super::frames::{Frames, Wrap, bare_error};
 use super::{Call, Line, Operation, Reply, Transport, http_failure, is_event_stream};
 use crate::error::Error;
 use crate::interface::Interface;
@@ -172,12 +172,8 @@ impl HttpJson {
             return Ok(Frames::sse(&self.0, body, Wrap::Bare));
         }
         let bytes = super::whole(body, self.0.event_bytes_max).await?;
-        let value: Value = serde_json::from_slice(&bytes).unwrap_or_default();
-        if value.get("error").is_some() {
-            let status = head.status.as_u16();
-            return Err(Error::refused(crate::Refusal::of_http_error(
-                status, &value,
-            )));
+        if let Some(error) = bare_error(&bytes, head.status.as_u16()) {
+            return Err(error);
         }
         let frame = from_json(&bytes)
             .map_err(|violations| Error::unexpected("the answer", &violations, &bytes))?;

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::frames::{Frames, Wrap};
-use super::{Call, Line, Reply, Transport, error_body, is_event_stream, with_headers};
+use super::{Call, Line, Reply, Transport, error_body, is_event_stream, read_error, with_headers};
 use crate::dial::Body;
 use crate::error::{Error, Refusal};
 use crate::interface::Interface;
@@ -24,7 +24,7 @@ pub(super) struct JsonRpc(pub(super) Line);
 #[derive(Deserialize)]
 pub(super) struct Envelope {
     result: Option<Box<RawValue>>,
-    error: Option<serde_json::Value>,
+    error: Option<Box<RawValue>>,
 }
 
 impl Envelope {
@@ -36,6 +36,7 @@ impl Envelope {
     /// The result; none is one, too, where nothing is to be said (RPC-06).
     pub(super) fn into_result(self, http: u16) -> Result<Option<Bytes>, Error> {
         if let Some(error) = self.error {
+            let error = read_error(&error)?;
             return Err(Error::refused(Refusal::of_json_rpc(&error, http)));
         }
         let result = self.result.filter(|result| result.get() != "null");
@@ -69,8 +70,8 @@ impl JsonRpc {
         let Ok(bytes) = error_body(head, body).await else {
             return with_headers(Refusal::of_http(head.status.as_u16(), b""), head);
         };
-        let envelope = Envelope::read(&bytes);
-        let refusal = match envelope.and_then(|envelope| envelope.error) {
+        let error = Envelope::read(&bytes).and_then(|envelope| envelope.error);
+        let refusal = match error.and_then(|error| read_error(&error).ok()) {
             Some(error) if error.get("code").is_some() => {
                 Refusal::of_json_rpc(&error, head.status.as_u16())
             }

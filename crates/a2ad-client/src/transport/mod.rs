@@ -18,6 +18,9 @@ use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, response};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 pub use self::frames::Frames;
@@ -29,8 +32,9 @@ use crate::interface::{Binding, Interface};
 use crate::sse::SseParser;
 use crate::{REPLAY, VERSION};
 
-/// How much of an error's body is read.
+/// How much is read of an error, and for how long.
 const ERROR_BYTES_MAX: usize = 1024 * 1024;
+const ERROR_PATIENCE: Duration = Duration::from_secs(10);
 
 /// The eleven operations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -257,25 +261,40 @@ fn is_event_stream(headers: &HeaderMap) -> bool {
 }
 
 /// The body of an answer that is an error. In a stream of events it is the first one.
+///
+/// It need not be there when the status is: what has not come in time does not matter.
 async fn error_body(head: &response::Parts, mut body: Body) -> Result<Vec<u8>, Error> {
     let mut bytes = Vec::new();
     let mut parser = SseParser::new(ERROR_BYTES_MAX);
-    while let Some(chunk) = body.chunk().await? {
+    let end = Instant::now() + ERROR_PATIENCE;
+    let mut read = 0;
+    while let Ok(chunk) = timeout_at(end, body.chunk()).await {
+        let Some(chunk) = chunk? else { break };
+        read += chunk.len();
         if is_event_stream(&head.headers) {
             let event = parser.next(&mut &chunk[..]);
             if let Ok(Some(event)) = event {
                 return Ok(event.data.into_bytes());
             }
-            if event.is_err() {
-                break;
-            }
-        } else if bytes.len() + chunk.len() > ERROR_BYTES_MAX {
-            break;
         } else {
             bytes.extend_from_slice(&chunk);
         }
+        if read > ERROR_BYTES_MAX {
+            break;
+        }
     }
     Ok(bytes)
+}
+
+/// The error in an answer or event. It is read whole, so it is not for the agent to say how long it is.
+fn read_error(error: &RawValue) -> Result<Value, Error> {
+    if error.get().len() > ERROR_BYTES_MAX {
+        return Err(Error::TooLarge {
+            what: "an error",
+            bytes_max: ERROR_BYTES_MAX as u64,
+        });
+    }
+    Ok(serde_json::from_str(error.get()).unwrap_or_default())
 }
 
 /// When to try again, as a header says it.

@@ -23,7 +23,7 @@ pub struct AuthConfig {
     pub api_key_header: HeaderText,
     /// Whether an answer 401 says how to authenticate, in `WWW-Authenticate`.
     pub challenge: Challenge,
-    /// Who sees agent cards.
+    /// Who sees agent cards; if they are protected, whoever may call the agent.
     pub card: Openness,
     /// Who sees `/livez`, `/readyz`, `/healthz` and `/health`.
     pub health: Openness,

@@ -25,6 +25,18 @@ impl Node {
         Err(error.at(&self.origin))
     }
 
+    /// The same where there should be more than a text. Which text it is does not matter, and it may be a secret.
+    fn not_nested<T>(&self, expected: &dyn de::Expected) -> Result<T, ConfigError> {
+        match &self.kind {
+            Kind::Scalar { .. } => {
+                let error: ConfigError =
+                    de::Error::invalid_type(Unexpected::Other("a text"), expected);
+                Err(error.at(&self.origin))
+            }
+            Kind::Null | Kind::List(_) | Kind::Map(_) => self.wrong(expected),
+        }
+    }
+
     fn text(&self) -> Option<&str> {
         match &self.kind {
             Kind::Scalar { text, .. } => Some(text),
@@ -123,7 +135,7 @@ impl<'de> Deserializer<'de> for &Node {
             Kind::Null => visitor.visit_seq(Items {
                 items: [].iter().enumerate(),
             }),
-            Kind::Scalar { .. } | Kind::Map(_) => self.wrong(&"a list"),
+            Kind::Scalar { .. } | Kind::Map(_) => self.not_nested(&"a list"),
         }
     }
 
@@ -131,7 +143,7 @@ impl<'de> Deserializer<'de> for &Node {
         match &self.kind {
             Kind::Map(entries) => visitor.visit_map(Entries::new(entries, false)),
             Kind::Null => visitor.visit_map(Entries::new(&[], false)),
-            Kind::Scalar { .. } | Kind::List(_) => self.wrong(&"a mapping"),
+            Kind::Scalar { .. } | Kind::List(_) => self.not_nested(&"a mapping"),
         }
     }
 
@@ -145,7 +157,7 @@ impl<'de> Deserializer<'de> for &Node {
             Kind::Map(entries) => visitor.visit_map(Entries::new(entries, true)),
             // `echo:` with nothing after it takes every default.
             Kind::Null => visitor.visit_map(Entries::new(&[], true)),
-            Kind::Scalar { .. } | Kind::List(_) => self.wrong(&"a mapping"),
+            Kind::Scalar { .. } | Kind::List(_) => self.not_nested(&"a mapping"),
         }
     }
 

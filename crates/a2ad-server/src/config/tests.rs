@@ -134,7 +134,7 @@ fn a_wrong_value_is_named_with_its_line() {
         ),
         (
             "limits: 5\n",
-            "a2ad.yaml:1: limits: expected a mapping, found string \"5\"",
+            "a2ad.yaml:1: limits: expected a mapping, found a text",
         ),
         (
             "listen: 41240\n",

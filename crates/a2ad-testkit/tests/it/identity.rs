@@ -163,7 +163,12 @@ async fn cards_and_health_are_open_unless_they_are_closed() {
     assert_eq!(card.headers["cache-control"], "private, max-age=60");
     assert_eq!(card.headers["vary"], "Authorization");
     // Whom one may not call one does not see.
-    assert_eq!(server.get(CARD, &[NARROW]).await.status, 200);
+    let answer = server.get(CARD, &[NARROW]).await;
+    assert_eq!(answer.status, 403);
+    let info = &answer.json()["error"]["details"][0];
+    assert_eq!(info["metadata"]["requiredScope"], "agents");
+    let second = "/agents/two/.well-known/agent-card.json";
+    assert_eq!(server.get(second, &[NARROW]).await.status, 200);
     let first = server
         .get("/agents/one/.well-known/agent-card.json", &[NARROW])
         .await;
@@ -509,6 +514,8 @@ fn mistakes_in_credentials_are_named_without_showing_them() {
         ("{api_key_header: 'X Y'}", "cannot be the header"),
         ("{token_header: ''}", "cannot be the header"),
         ("{challenge: sometimes}", "challenge"),
+        ("{tokens: hush}", "expected a list"),
+        ("{tokens: [hush]}", "expected a mapping"),
     ] {
         let error = refused(auth);
         assert!(error.contains(word), "{auth}: {error}");

@@ -1,9 +1,9 @@
 //! An error over gRPC: a status whose details are a `google.rpc.Status` (GRPC-03).
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use a2ad_proto::ERROR_DOMAIN;
+use a2ad_proto::rpc::{self, Any, BadRequest, Delay, ErrorInfo, RetryInfo, Violation};
 use prost::Message as _;
 use tonic::{Code, Status};
 
@@ -55,7 +55,7 @@ impl Fault {
         let spent: usize = details.iter().map(prost::Message::encoded_len).sum();
         let room = DETAILS_BYTES_MAX.saturating_sub(spent + message.len());
         details.extend(self.bad_request(room));
-        let encoded = RpcStatus {
+        let encoded = rpc::Status {
             code: code.into(),
             message: message.to_owned(),
             details,
@@ -97,85 +97,14 @@ fn cut(text: &str, bytes_max: usize) -> &str {
     &text[..text.floor_char_boundary(bytes_max)]
 }
 
-/// `google.rpc.Status`
-#[derive(Clone, PartialEq, prost::Message)]
-struct RpcStatus {
-    #[prost(int32, tag = "1")]
-    code: i32,
-    #[prost(string, tag = "2")]
-    message: String,
-    #[prost(message, repeated, tag = "3")]
-    details: Vec<Any>,
-}
-
-/// `google.protobuf.Any`
-#[derive(Clone, PartialEq, prost::Message)]
-struct Any {
-    #[prost(string, tag = "1")]
-    type_url: String,
-    #[prost(bytes = "vec", tag = "2")]
-    value: Vec<u8>,
-}
-
-impl Any {
-    fn of(name: &str, message: &impl prost::Message) -> Self {
-        Self {
-            type_url: format!("type.googleapis.com/google.rpc.{name}"),
-            value: message.encode_to_vec(),
-        }
-    }
-}
-
-/// `google.rpc.ErrorInfo`
-#[derive(Clone, PartialEq, prost::Message)]
-struct ErrorInfo {
-    #[prost(string, tag = "1")]
-    reason: String,
-    #[prost(string, tag = "2")]
-    domain: String,
-    #[prost(btree_map = "string, string", tag = "3")]
-    metadata: BTreeMap<String, String>,
-}
-
-/// `google.rpc.BadRequest`
-#[derive(Clone, PartialEq, prost::Message)]
-struct BadRequest {
-    #[prost(message, repeated, tag = "1")]
-    field_violations: Vec<Violation>,
-}
-
-#[derive(Clone, PartialEq, prost::Message)]
-struct Violation {
-    #[prost(string, tag = "1")]
-    field: String,
-    #[prost(string, tag = "2")]
-    description: String,
-}
-
-/// `google.rpc.RetryInfo`
-#[derive(Clone, PartialEq, prost::Message)]
-struct RetryInfo {
-    #[prost(message, optional, tag = "1")]
-    delay: Option<Delay>,
-}
-
-/// `google.protobuf.Duration`
-#[derive(Clone, Copy, PartialEq, prost::Message)]
-struct Delay {
-    #[prost(int64, tag = "1")]
-    seconds: i64,
-    #[prost(int32, tag = "2")]
-    nanos: i32,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use a2ad_core::engine::EngineError;
     use a2ad_proto::{ErrorKind, Violations};
 
-    fn read(status: &Status) -> RpcStatus {
-        RpcStatus::decode(status.details()).unwrap()
+    fn read(status: &Status) -> rpc::Status {
+        rpc::Status::decode(status.details()).unwrap()
     }
 
     #[test]

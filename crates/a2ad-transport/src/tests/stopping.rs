@@ -128,6 +128,22 @@ fn live() -> http::Request<Full<bytes::Bytes>> {
         .unwrap()
 }
 
+/// HTTP/1.1 would not send it; HTTP/2 sends whatever there is, and clients break off.
+#[tokio::test]
+async fn no_answer_to_head_has_a_body() {
+    let server = Server::start(Limits::default()).await;
+    let (mut requests, _driving) = http2(&server).await;
+    for (path, status) in [("/livez", 200), ("/tasks", 405), ("/nope", 404)] {
+        let uri = format!("http://a{path}");
+        let request = http::Request::head(uri).body(Full::default()).unwrap();
+        let answer = requests.send_request(request).await.unwrap();
+        assert_eq!(answer.status(), status, "{path}");
+        assert_ne!(answer.headers()["content-length"], "0");
+        let body = answer.into_body().collect().await.unwrap().to_bytes();
+        assert!(body.is_empty(), "{path}: {body:?}");
+    }
+}
+
 #[tokio::test]
 async fn http2_serves_the_same_and_goes_away_in_good_order() {
     let mut server = Server::start(Limits::default()).await;

@@ -134,3 +134,19 @@ fn an_address_for_others_needs_authentication_or_a_word() {
         assert_eq!(warned, more.len() == 1, "{log}");
     }
 }
+
+#[test]
+fn a_secret_that_cannot_be_read_is_not_none() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let folder = folder();
+    for name in ["A2AD_TOKEN", "SB_SERVE_TOKEN", "A2AD_API_KEY"] {
+        let mut serve = a2ad(folder.path(), &["serve", "--port", "0"]);
+        serve.env(name, std::ffi::OsStr::from_bytes(b"hush\xff"));
+        let error = fails(&mut serve, 2);
+        assert!(
+            error.contains(&format!("{name}: it is not UTF-8")),
+            "{error}"
+        );
+        assert!(!error.contains("hush"), "{error}");
+    }
+}

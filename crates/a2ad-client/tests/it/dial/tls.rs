@@ -46,27 +46,7 @@ impl SecureHost {
         clients: Option<&Authority>,
         alpn: &[&str],
     ) -> Self {
-        let (certificate, key) = issuer.issue(name);
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()
-            .unwrap();
-        let config = match clients {
-            None => config.with_no_client_auth(),
-            Some(clients) => {
-                let mut roots = RootCertStore::empty();
-                roots.add(clients.0.der().clone()).unwrap();
-                let roots = Arc::new(roots);
-                let asks = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
-                config.with_client_cert_verifier(asks.unwrap())
-            }
-        };
-        let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-        let chain = vec![certificate.der().clone()];
-        let mut config = config.with_single_cert(chain, key).unwrap();
-        config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
-        let acceptor = TlsAcceptor::from(Arc::new(config));
-
+        let acceptor = acceptor(issuer, name, clients, alpn);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let mut tasks = JoinSet::new();
@@ -96,6 +76,34 @@ impl SecureHost {
         let builder = Builder::guarded(rules).resolver(Arc::new(Here)).tls(tls);
         builder.build().unwrap()
     }
+}
+
+fn acceptor(
+    issuer: &Authority,
+    name: &str,
+    clients: Option<&Authority>,
+    alpn: &[&str],
+) -> TlsAcceptor {
+    let (certificate, key) = issuer.issue(name);
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let config = match clients {
+        None => config.with_no_client_auth(),
+        Some(clients) => {
+            let mut roots = RootCertStore::empty();
+            roots.add(clients.0.der().clone()).unwrap();
+            let roots = Arc::new(roots);
+            let asks = WebPkiClientVerifier::builder_with_provider(roots, provider).build();
+            config.with_client_cert_verifier(asks.unwrap())
+        }
+    };
+    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
+    let chain = vec![certificate.der().clone()];
+    let mut config = config.with_single_cert(chain, key).unwrap();
+    config.alpn_protocols = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
+    TlsAcceptor::from(Arc::new(config))
 }
 
 async fn serve(acceptor: TlsAcceptor, stream: tokio::net::TcpStream) {
@@ -243,4 +251,37 @@ async fn plain_http_behind_https_is_no_handshake() {
     let request = get(&format!("https://{NAME}:{port}/"));
     let answer = dialer_to(NAME, port).send(request, &short()).await;
     assert_eq!(why(answer), "not a valid handshake");
+}
+
+/// What breaks once the request is out says nothing of whether it was acted on.
+#[tokio::test]
+async fn a_session_that_breaks_after_the_request_has_sent_it() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    let authority = Authority::new("some");
+    // A record that nobody can decrypt; a fatal alert in plain text, which nobody would send.
+    for record in [
+        &b"\x17\x03\x03\x00\x20xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"[..],
+        b"\x15\x03\x03\x00\x02\x02\x50",
+    ] {
+        let acceptor = acceptor(&authority, NAME, None, &[]);
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut tasks = JoinSet::new();
+        tasks.spawn(async move {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = acceptor.accept(stream).await.unwrap();
+            let mut head = [0; 1024];
+            assert!(stream.read(&mut head).await.unwrap() > 0);
+            let (mut raw, _) = stream.into_inner();
+            raw.write_all(record).await.unwrap();
+            drop(tokio::io::copy(&mut raw, &mut tokio::io::sink()).await);
+        });
+        let host = SecureHost {
+            address,
+            _tasks: tasks,
+        };
+        let dialer = host.dialer(trusting(&authority));
+        let error = dialer.send(host.request(NAME), &short()).await.unwrap_err();
+        assert!(!error.is_unsent(), "{error:?}");
+    }
 }

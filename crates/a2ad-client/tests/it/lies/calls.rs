@@ -63,6 +63,41 @@ async fn an_answer_without_end_is_refused() {
     }
 }
 
+/// Two bytes of JSON may take sixteen times as much once they are read.
+#[tokio::test]
+async fn an_error_without_end_is_refused() {
+    let data = "0,".repeat(1 << 20);
+    let error =
+        format!("{{\"error\":{{\"code\":-32001,\"data\":[{data}0],\"details\":[{data}0]}}}}");
+    let event = format!("{}data: {error}\n\n", super::EVENTS);
+    for binding in [Binding::JsonRpc, Binding::HttpJson] {
+        let (error, event) = (error.clone(), event.clone());
+        let liar = Liar::with_card(BOTH, unchanged, move |asked| {
+            match asked.line.contains(":subscribe") || asked.body.contains("SubscribeToTask") {
+                true => Lie::Say(event.clone().into()),
+                false => Lie::Say(answer("200 OK", "", &error)),
+            }
+        })
+        .await;
+        let client = liar.builder().binding(binding);
+        let client = client.timeouts(|it| it.silence = std::time::Duration::from_secs(5));
+        let client = soon(client.connect()).await.unwrap();
+        let mut errors = vec![
+            soon(client.subscribe("t").next()).await.unwrap().err(),
+            soon(client.stream(text("x")).next()).await.unwrap().err(),
+        ];
+        if binding == Binding::JsonRpc {
+            errors.push(soon(client.get("t")).await.err());
+        }
+        for error in errors {
+            assert!(
+                matches!(error, Some(Error::TooLarge { .. })),
+                "{binding}: {error:?}"
+            );
+        }
+    }
+}
+
 #[tokio::test]
 async fn err_04_an_error_is_found_whatever_the_status_and_type() {
     let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32001, "message": "gone"}});
@@ -239,6 +274,82 @@ async fn ver_01_ext_02_ten_01_requests_say_what_they_must() {
         calls[1].line
     );
     assert!(calls[1].json().get("tenant").is_none());
+}
+
+#[tokio::test]
+async fn a_limit_may_be_no_limit() {
+    let forever = std::time::Duration::MAX;
+    let busy = std::sync::atomic::AtomicBool::new(true);
+    let liar = Liar::with_card(BOTH, unchanged, move |asked| {
+        if busy.swap(false, std::sync::atomic::Ordering::SeqCst) {
+            return Lie::Say(answer("429 Busy", "retry-after: 0\r\n", ""));
+        }
+        let done = task("t", "TASK_STATE_COMPLETED", &["x"]);
+        match asked.body.contains("GetTask") {
+            true => ok(&rpc(&done)),
+            false => ok(&rpc(&json!({ "task": done }))),
+        }
+    })
+    .await;
+    let client = liar
+        .builder()
+        .retries(|it| it.longest = forever)
+        .timeouts(|it| {
+            (it.connect, it.call, it.send) = (forever, forever, forever);
+            (it.silence, it.follow) = (forever, forever);
+        });
+    let client = soon(client.connect()).await.unwrap();
+    soon(client.get("t")).await.unwrap();
+    soon(client.send(text("x"))).await.unwrap();
+    assert_eq!(
+        soon(client.stream(text("x")).finish())
+            .await
+            .unwrap()
+            .text(),
+        "x"
+    );
+}
+
+/// Who stops waiting for a page has not come to the end of the list.
+#[tokio::test]
+async fn list_04_a_page_that_is_not_waited_for_is_still_to_come() {
+    let liar = Liar::with_card(BOTH, unchanged, |_| {
+        let page = json!({"tasks": [task("t", "TASK_STATE_WORKING", &[])], "nextPageToken": ""});
+        let answer = answer("200 OK", "", &rpc(&page).to_string());
+        Lie::Later(std::time::Duration::from_millis(100), answer)
+    })
+    .await;
+    let mut tasks = liar.client().await.list_all(Default::default());
+    let patience = std::time::Duration::from_millis(20);
+    assert!(tokio::time::timeout(patience, tasks.next()).await.is_err());
+    assert!(matches!(soon(tasks.next()).await, Some(Ok(_))));
+    assert!(soon(tasks.next()).await.is_none());
+}
+
+/// A token may lead back to an earlier page than its own.
+#[tokio::test]
+async fn list_04_a_list_that_goes_round_has_an_end() {
+    let liar = Liar::with_card(BOTH, unchanged, |asked| {
+        let next = match asked.json()["params"]["pageToken"].as_str() {
+            Some("one") => "two",
+            Some("two") => "three",
+            _ => "one",
+        };
+        let tasks = [task("t", "TASK_STATE_WORKING", &[])];
+        let page = json!({"tasks": tasks, "nextPageToken": next, "pageSize": 1, "totalSize": 1});
+        ok(&rpc(&page))
+    })
+    .await;
+    let mut tasks = liar.client().await.list_all(Default::default());
+    for _ in 0..3 {
+        assert!(matches!(soon(tasks.next()).await, Some(Ok(_))));
+    }
+    let error = soon(tasks.next()).await;
+    assert!(
+        matches!(error, Some(Err(Error::NotA2a { .. }))),
+        "{error:?}"
+    );
+    assert_eq!(liar.calls().len(), 4);
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ mod grpc;
 mod secrets;
 mod snapshots;
 mod streams;
+mod twice;
 
 use std::future::Future;
 use std::net::SocketAddr;
@@ -53,6 +54,8 @@ enum Lie {
     Say(Vec<u8>),
     /// Writes this and then nothing, for as long as anyone listens.
     Hang(Vec<u8>),
+    /// Writes this and closes, but takes its time.
+    Later(Duration, Vec<u8>),
     /// Writes the first, and then the second again and again.
     Forever(Vec<u8>, Vec<u8>),
 }
@@ -183,6 +186,10 @@ async fn tell(stream: &mut TcpStream, lie: Lie) -> std::io::Result<()> {
             stream.shutdown().await?;
             // The other side reads before it sees that we are gone.
             stream.read(&mut [0; 64]).await.map(drop)
+        }
+        Lie::Later(time, bytes) => {
+            tokio::time::sleep(time).await;
+            Box::pin(tell(stream, Lie::Say(bytes))).await
         }
         Lie::Hang(bytes) => {
             stream.write_all(&bytes).await?;

@@ -226,3 +226,80 @@ async fn s13_the_trusted_dialer_goes_to_trusted_origins_only() {
     }
     assert_eq!((other.calls().len(), liar.calls().len()), (1, 1));
 }
+
+/// What is shown of an answer is short, and a token may be longer than that.
+#[tokio::test]
+async fn s23_not_even_the_beginning_of_a_secret_is_quoted() {
+    let token: String = (0..400).map(|it| format!("{it:03}.")).collect();
+    for echo in [
+        format!("<html>Authorization: Bearer {token}"),
+        json!({"error": {"code": -32001, "message": format!("{:>1000}{token}", "you said ")}})
+            .to_string(),
+        json!({"result": {"id": [format!("{token}")]}}).to_string(),
+    ] {
+        let told = echo.clone();
+        let liar = Liar::with_card(&["JSONRPC"], with_scheme, move |_| {
+            Lie::Say(answer("200 OK", "", &told))
+        });
+        let liar = liar.await;
+        let client = liar
+            .builder()
+            .credentials(Credentials::default().bearer(&token));
+        let client = soon(client.connect()).await.unwrap();
+        let error = soon(client.get("t")).await.unwrap_err();
+        let told = format!("{error:?} {error}");
+        assert!(!told.contains(&token[..8]), "{echo}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn s23_a_secret_is_not_quoted_in_another_form_either() {
+    let query = |card: &mut Value| {
+        card["securitySchemes"] = json!({"key": {"type": "apiKey", "in": "query", "name": "k"}});
+    };
+    // Says what many servers say.
+    let liar = Liar::with_card(&["JSONRPC"], query, |asked| {
+        let line = &asked.line;
+        Lie::Say(answer(
+            "200 OK",
+            "",
+            &format!("Cannot {line} for hunter2-hunter2"),
+        ))
+    })
+    .await;
+    let credentials = Credentials::default().api_key("key", "k3y/+=& 12345");
+    let client = liar
+        .builder()
+        .credentials(credentials.basic("bob", "hunter2-hunter2"));
+    let client = soon(client.connect()).await.unwrap();
+    let error = soon(client.get("t")).await.unwrap_err();
+    assert!(
+        liar.calls()[0].line.contains("?k=k3y%2F"),
+        "{:?}",
+        liar.calls()
+    );
+    let told = format!("{error:?} {error}");
+    assert!(told.contains("Cannot POST"), "{told}");
+    assert!(!told.contains("k3y") && !told.contains("hunter2"), "{told}");
+}
+
+/// Who has to be asked for the card may put into it what it was asked with.
+#[tokio::test]
+async fn s23_a_card_that_sends_our_secrets_back_is_not_quoted() {
+    let liar = Liar::start(|asked, to| {
+        let Some(token) = asked.header("authorization") else {
+            return Lie::Say(answer("401 No", "", ""));
+        };
+        let mut card = card(to, &["JSONRPC"]);
+        card["supportedInterfaces"][0]["protocolBinding"] = json!(token);
+        ok(&card)
+    })
+    .await;
+    let client = liar.builder().credentials(credentials()).connect();
+    let error = soon(client).await.unwrap_err();
+    let told = format!("{error:?} {error}");
+    assert!(
+        told.contains("NoInterface") && !told.contains(SECRETS[0]),
+        "{told}"
+    );
+}

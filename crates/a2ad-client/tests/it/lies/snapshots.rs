@@ -70,10 +70,9 @@ async fn what_a_snapshot_has_already_does_not_come_again() {
     let three = || task("t", WORKING, &["one", "two", "three"]);
     let four = || task("t", WORKING, &["one", "two", "three", "four"]);
     let five = |state| task("t", state, &["one", "two", "three", "four", "two"]);
-    // For the status and for each chunk that may be known, of which the fourth is there before it
-    // comes; and for the end, since there was doubt.
+    // For each chunk that may be known, of which the fourth is there before it comes; and for the
+    // end, since there was doubt.
     let tasks = vec![
-        three(),
         three(),
         three(),
         four(),
@@ -88,6 +87,20 @@ async fn what_a_snapshot_has_already_does_not_come_again() {
     assert_eq!(stream.assembly().text(), "onetwothreefourtwo");
     assert_eq!(stream.assembly().state(), Some(TaskState::Completed));
     assert_eq!(liar.calls().len(), 1 + asked);
+}
+
+/// Agents repeat their status to show that they live.
+#[tokio::test]
+async fn a_status_that_says_nothing_new_is_not_asked_about() {
+    let mut frames = vec![snapshot(&["one"])];
+    frames.extend((0..200).map(|_| status(WORKING)));
+    frames.extend([chunk("two", true), status(COMPLETED)]);
+    let two = |state| task("t", state, &["one", "two"]);
+    let liar = server(frames, vec![two(WORKING), two(COMPLETED)]).await;
+    let mut stream = liar.client().await.subscribe("t");
+    assert_eq!(chunks(&mut stream).await, ["two"]);
+    assert_eq!(stream.assembly().state(), Some(TaskState::Completed));
+    assert_eq!(liar.calls().len(), 3);
 }
 
 #[tokio::test]

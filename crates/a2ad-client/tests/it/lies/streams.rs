@@ -124,6 +124,20 @@ async fn a_stream_without_events_is_given_up() {
     assert!(matches!(error, Error::Cut { attempts: 3, .. }), "{error:?}");
 }
 
+/// The status says most of it; nobody is kept waiting for the rest.
+#[tokio::test]
+async fn an_error_in_place_of_a_stream_that_never_comes_to_its_point_is_one_all_the_same() {
+    let head = "HTTP/1.1 500 Oops\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let liar = Liar::with_card(REST, unchanged, move |_| {
+        Lie::Forever(head.into(), b": ping\n\n".repeat(1000))
+    })
+    .await;
+    let options = a2ad_client::CallOptions::default();
+    let client = liar.client().await;
+    let error = soon(client.subscribe_once("t", None, &options)).await;
+    assert_eq!(error.unwrap_err().kind(), Some(ErrorKind::Internal));
+}
+
 #[tokio::test]
 async fn an_event_or_a_task_without_end_is_refused() {
     let error = fails(|_| Lie::Forever(format!("{EVENTS}data: ").into(), vec![b'x'; 65_536])).await;
@@ -384,4 +398,35 @@ async fn a_terminal_state_ends_a_stream_that_nobody_closes() {
         assert_eq!(assembly.state(), Some(TaskState::Failed), "{binding}");
         assert_eq!(liar.calls().len(), 1);
     }
+}
+
+/// What a task comes to is not said by a message, and a task that goes on is not taken for one that has ended.
+#[tokio::test]
+async fn a_reply_in_the_stream_of_a_task_is_not_its_end() {
+    let reply =
+        json!({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "hi"}]}});
+    let liar = Liar::with_card(REST, unchanged, move |asked| {
+        if asked.line.starts_with("GET") {
+            return ok(&task("t", "TASK_STATE_WORKING", &[]));
+        }
+        events(&[(None, begun()), (None, reply.clone())])
+    })
+    .await;
+    let client = liar.client().await;
+    let waited = soon(client.wait("t")).await;
+    assert!(matches!(waited, Err(Error::NotA2a { .. })), "{waited:?}");
+    let error = finish(&liar).await.unwrap_err();
+    assert!(error.to_string().contains("a reply"), "{error}");
+}
+
+/// What replaces is no more than what it replaces, however long it goes on.
+#[tokio::test]
+async fn a_task_is_as_large_as_it_is_and_not_as_all_that_was_said_of_it() {
+    let big = "x".repeat(500_000);
+    let mut frames = vec![(Some(1), begun())];
+    frames.extend((2..30).map(|number| (Some(number), chunk(&big, false))));
+    frames.push((Some(30), status("TASK_STATE_COMPLETED")));
+    let told = events_text(&frames).into_bytes();
+    let liar = Liar::with_card(REST, replay, move |_| Lie::Say(told.clone())).await;
+    assert_eq!(finish(&liar).await.unwrap().text().len(), 500_000);
 }

@@ -143,7 +143,7 @@ fn each_mistake_is_named_with_its_line() {
         ),
         (
             "rules:\n  - when: [x]\n    steps: [complete: ]",
-            "a.yaml:5: agents[0].script.rules[0].when[0]: expected a mapping, found string \"x\"",
+            "a.yaml:5: agents[0].script.rules[0].when[0]: expected a mapping, found a text",
         ),
         (
             "rules:\n  - name: one\n    when: {after: two}\n    steps: [complete: ]",
