@@ -126,9 +126,12 @@ id! {
 
 /// Control characters would break log lines and headers.
 fn no_control(text: &str) -> Option<&'static str> {
-    text.chars()
-        .any(char::is_control)
-        .then_some("contains a control character")
+    let found = if text.is_ascii() {
+        text.bytes().any(|byte| byte.is_ascii_control())
+    } else {
+        text.chars().any(char::is_control)
+    };
+    found.then_some("contains a control character")
 }
 
 fn path_segment(text: &str) -> Option<&'static str> {

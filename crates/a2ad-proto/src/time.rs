@@ -117,13 +117,13 @@ impl Timestamp {
         put(&mut bytes[11..13], second / 3_600);
         put(&mut bytes[14..16], second / 60 % 60);
         put(&mut bytes[17..19], second % 60);
-        put(&mut bytes[20..29], i64::from(self.nanos));
         // Three, six or nine digits, as ProtoJSON writers do.
-        let end = match self.nanos {
-            n if n % NANOS_PER_MILLI == 0 => 23,
-            n if n % 1_000 == 0 => 26,
-            _ => 29,
+        let (end, fraction) = match self.nanos {
+            n if n % NANOS_PER_MILLI == 0 => (23, n / NANOS_PER_MILLI),
+            n if n % 1_000 == 0 => (26, n / 1_000),
+            n => (29, n),
         };
+        put(&mut bytes[20..end], i64::from(fraction));
         bytes[end] = b'Z';
         Text {
             bytes,

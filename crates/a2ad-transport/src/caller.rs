@@ -2,12 +2,14 @@
 
 use a2ad_core::keys::Number;
 use a2ad_proto::Violations;
-use http::HeaderMap;
 use http::request::Parts;
+use http::{HeaderMap, HeaderName};
 
 use crate::errors::{Fault, Refusal};
 use crate::limits::Limits;
 use crate::query;
+
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The caller's own name for its request.
 ///
@@ -17,7 +19,7 @@ pub(crate) fn idempotency_key(
     headers: &HeaderMap,
     limits: &Limits,
 ) -> Result<Option<String>, Fault> {
-    let mut lines = headers.get_all("idempotency-key").iter();
+    let mut lines = headers.get_all(IDEMPOTENCY_KEY).iter();
     let Some(line) = lines.next() else {
         return Ok(None);
     };

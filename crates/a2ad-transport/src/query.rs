@@ -12,7 +12,10 @@ pub(crate) fn find<'a>(
     query: Option<&'a str>,
     name: &str,
 ) -> Result<Option<Cow<'a, str>>, Violations> {
-    let mut values = form_urlencoded::parse(query.unwrap_or_default().as_bytes())
+    let Some(query) = query else {
+        return Ok(None);
+    };
+    let mut values = form_urlencoded::parse(query.as_bytes())
         .filter(|(key, _)| key.eq_ignore_ascii_case(name))
         .map(|(_, value)| value);
     let first = values.next();

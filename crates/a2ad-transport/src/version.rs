@@ -1,12 +1,15 @@
 //! Which version of the protocol a request speaks (VER-01 to VER-06).
 
-use http::HeaderMap;
+use std::borrow::Cow;
+
+use http::{HeaderMap, HeaderName};
 
 use crate::errors::{Fault, Refusal};
 use crate::query;
 
-/// The header, and the query parameter that stands in for it.
+/// The query parameter that stands in for the header.
 pub(crate) const NAME: &str = "a2a-version";
+const HEADER: HeaderName = HeaderName::from_static(NAME);
 /// What `supportedVersions` in an error's metadata says.
 const SUPPORTED: &str = "1.0";
 
@@ -35,17 +38,17 @@ pub(crate) fn negotiate(
     query: Option<&str>,
     absent: Absent,
 ) -> Result<Version, Fault> {
-    let mut lines = headers.get_all(NAME).iter();
+    let mut lines = headers.get_all(HEADER).iter();
     let line = lines.next();
     // Two lines that agree are one statement; two that differ are none.
     if lines.any(|other| Some(other) != line) {
         return Err(refused());
     }
     let asked = match line.map(|value| value.as_bytes().trim_ascii()) {
-        Some(text) if !text.is_empty() => Some(text.to_vec()),
+        Some(text) if !text.is_empty() => Some(Cow::Borrowed(text)),
         Some(_) | None => query::find(query, NAME)
             .map_err(|_differ| refused())?
-            .map(|text| text.trim().as_bytes().to_vec()),
+            .map(|text| Cow::Owned(text.trim().as_bytes().to_vec())),
     };
     let asked = asked.filter(|text| !text.is_empty());
     match asked.as_deref() {

@@ -65,7 +65,7 @@ impl Engine {
             Accepted::Whole(whole) => {
                 return Ok(match whole.reply {
                     Some(reply) => wrap_message(&reply),
-                    None if history_length.is_none() => wrap_task(&whole.snapshot.task_json()),
+                    None if history_length.is_none() => whole.snapshot.task_response(),
                     None => wrap_task(&inner.task_json(whole.task, history_length).await?),
                 });
             }

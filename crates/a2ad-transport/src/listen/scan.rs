@@ -33,7 +33,7 @@ impl HeadScan {
             match self.line {
                 Line::Over => break,
                 Line::Other => {
-                    let Some(end) = bytes.iter().position(|&byte| byte == b'\n') else {
+                    let Some(end) = memchr::memchr(b'\n', bytes) else {
                         break;
                     };
                     self.line = Line::Name(0);
