@@ -16,7 +16,7 @@ use crate::names::Context;
 use crate::once::{self, Pair};
 use crate::packed::{PackedId, pack_artifacts};
 use crate::run::{self, Hash, NO_HASH, hash_column};
-use crate::snapshot;
+use crate::snapshot::{self, FOLDED_BYTES};
 
 /// A task that the batch has touched or looked at.
 #[derive(Debug)]
@@ -183,7 +183,9 @@ impl Batch {
             let Some(head) = &task.head else { continue };
             let chain = run::write(db, key, &task.entries, &task.requests, task.chain)?;
             write_task(db, &task, head, chain)?;
-            if let Some(snapshot) = &task.snapshot {
+            if let Some(snapshot) = &task.snapshot
+                && head.bytes > FOLDED_BYTES
+            {
                 snapshot::write(db, key, snapshot)?;
             }
             let state = head.state as u8;
