@@ -295,10 +295,10 @@ pub(crate) fn idle(
 ) -> Result<Vec<TaskKey>, Failure> {
     let mut idle: Vec<(i64, i64)> = Vec::new();
     for state in [TaskState::InputRequired, TaskState::AuthRequired] {
-        // The constant list lets the planner see that the partial index covers the question.
+        // The constant lets the planner see that the partial index covers the question.
         let mut statement = db.prepare_cached(
             "SELECT status_at, key FROM tasks INDEXED BY tasks_at_rest
-             WHERE state = ?1 AND state IN (3, 4, 5, 6, 7, 8) AND status_at < ?2
+             WHERE state = ?1 AND state >= 3 AND status_at < ?2
                  AND NOT EXISTS (SELECT 1 FROM turns WHERE task = tasks.key)
              ORDER BY status_at, key LIMIT ?3",
         )?;

@@ -138,15 +138,17 @@ fn a_purge_sees_what_came_before_it_in_the_same_transaction() {
     let head = submission.head.clone();
     let cancel = rig.change(&head, &[Command::Cancel { metadata: None }]);
     let before = Timestamp::from_millis(rig.now().as_millis() + 1);
-    let late = rig.submission(&core);
+    let kept = rig.submission(&core);
+    let more = rig.change(&kept.head, &[follow_up("more")]);
     let outcomes = core.run(vec![
         Work::Change(Box::new(submission)),
         Work::Change(Box::new(cancel.clone())),
+        Work::Change(Box::new(kept)),
         Work::Purge { before, limit: 10 },
         Work::Change(Box::new(cancel)),
-        Work::Change(Box::new(late)),
+        Work::Change(Box::new(more)),
     ]);
-    let [one, two, purged, gone, other] = outcomes.try_into().unwrap();
+    let [one, two, _, purged, gone, other] = outcomes.try_into().unwrap();
     assert!(matches!(one, Outcome::Change(Ok(_))));
     assert!(matches!(two, Outcome::Change(Ok(_))));
     assert!(matches!(purged, Outcome::Purged(keys) if keys == [head.identity.key]));
