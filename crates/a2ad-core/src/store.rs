@@ -32,7 +32,8 @@ pub struct Change {
     pub fence: Option<(Number, Attempt)>,
     /// The change counts only if no earlier one had the same key.
     pub once: Option<Once>,
-    /// A fold of the journal up to and including this change.
+    /// A fold of the journal up to and including this change. A store may do without if the journal
+    /// is short, since folding it again is cheap.
     pub snapshot: Option<Snapshot>,
     /// At most this many open turns per context.
     pub context_turns_max: u32,
@@ -161,6 +162,18 @@ pub struct ListPlace {
     pub key: TaskKey,
 }
 
+/// A task as it is stored, at one moment.
+#[derive(Clone, Debug)]
+pub struct Stored {
+    /// Its head, open turns included.
+    pub head: Arc<Head>,
+    /// Its newest snapshot, if there is one.
+    pub snapshot: Option<Snapshot>,
+    /// The entries after the snapshot, or from the first on: at least one if there is one, then as
+    /// many as were asked for.
+    pub entries: Vec<Entry>,
+}
+
 /// A task in a list.
 #[derive(Clone, Debug)]
 pub struct Listed {
@@ -170,6 +183,8 @@ pub struct Listed {
     pub version: Number,
     /// Its newest snapshot, if there is one; `artifacts` is `[]` unless they were asked for.
     pub snapshot: Option<Snapshot>,
+    /// The entries after the snapshot, or from the first on, if they are few; else none.
+    pub entries: Vec<Entry>,
 }
 
 /// A page of a list.
@@ -214,6 +229,15 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         id: &TaskId,
     ) -> BoxFuture<'_, Result<Option<TaskKey>, StoreError>>;
 
+    /// The task with this id, if it is in this scope, with all that it takes to fold it; of the
+    /// entries at least one if there is one, then up to `bytes_max`.
+    fn load(
+        &self,
+        scope: &Scope,
+        id: &TaskId,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<Option<Stored>, StoreError>>;
+
     /// The head of a task, its open turns included.
     fn head(&self, task: TaskKey) -> BoxFuture<'_, Result<Option<Arc<Head>>, StoreError>>;
 
@@ -228,8 +252,8 @@ pub trait Store: Send + Sync + std::fmt::Debug {
     /// The newest snapshot of a task.
     fn snapshot(&self, task: TaskKey) -> BoxFuture<'_, Result<Option<Snapshot>, StoreError>>;
 
-    /// A page of the scope's tasks, strictly after `after`: at most `limit`, and snapshots of at
-    /// most `bytes_max`, but at least one if there is one and one is asked for.
+    /// A page of the scope's tasks, strictly after `after`: at most `limit`, and snapshots and
+    /// entries of at most `bytes_max`, but at least one if there is one and one is asked for.
     fn list(
         &self,
         scope: &Scope,

@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 
 use a2ad_core::clock::{Clock, Random, SystemClock, SystemRandom, uuid};
 use a2ad_core::contract::sample::{alice, change, said, unborn, write_artifact};
-use a2ad_core::keys::{Attempt, Number, first_16};
+use a2ad_core::keys::{Attempt, Number, TaskKey, first_16};
 use a2ad_core::store::{Change, Committed, ListFilter, Once, Store, Wake};
-use a2ad_core::task::{Command, Fold, Outcome, TurnState, apply};
+use a2ad_core::task::{Command, Entry, Fold, Outcome, Snapshot, TurnState, apply};
 use a2ad_proto::Role;
 use a2ad_store::{Core, Durability, SqliteOptions, SqliteStore};
 
@@ -154,8 +154,9 @@ fn open(path: &Path, durability: Durability) -> Core {
     Core::open(&options, Arc::new(Deaf)).unwrap()
 }
 
-/// Reading what nobody has in memory: a task by its id, and a page of fifty.
-fn read(path: &Path) {
+/// Reading what the engine does not have in memory, and folding it as the engine does: a task by
+/// its id, and a page of fifty.
+fn read(path: &Path, newest: i64) {
     let began = Instant::now();
     let store = SqliteStore::open(SqliteOptions::at(path), Arc::new(Deaf)).unwrap();
     println!("open: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
@@ -163,20 +164,50 @@ fn read(path: &Path) {
         .build()
         .unwrap();
     runtime.block_on(async {
-        for artifacts in [false, true] {
+        let mut ids = Vec::new();
+        for n in 1..=20_000_i64 {
+            let key = TaskKey(n * 7_919 % newest);
+            ids.extend(
+                store
+                    .head(key)
+                    .await
+                    .unwrap()
+                    .map(|it| it.identity.id.clone()),
+            );
+        }
+        let mut spent = Duration::ZERO;
+        let began = cpu();
+        for id in &ids {
+            let stored = store.load(&alice(), id, 1 << 20).await.unwrap().unwrap();
+            fold(stored.snapshot.as_ref(), &stored.entries);
+        }
+        spent += cpu() - began;
+        let each = spent.as_secs_f64() * 1e6 / ids.len() as f64;
+        println!("a task: {each:.1} µs");
+        for folding in [false, true] {
             let began = cpu();
-            for _ in 0..100 {
+            for _ in 0..1_000 {
                 let filter = ListFilter::default();
                 let page = store
-                    .list(&alice(), &filter, None, 50, usize::MAX, artifacts)
+                    .list(&alice(), &filter, None, 50, usize::MAX, false)
                     .await
                     .unwrap();
-                assert_eq!(page.tasks.len(), 50);
+                for listed in page.tasks.iter().filter(|_| folding) {
+                    fold(listed.snapshot.as_ref(), &listed.entries);
+                }
             }
-            let each = (cpu() - began).as_secs_f64() * 1e4;
-            println!("list of 50, artifacts {artifacts}: {each:.0} µs");
+            let each = (cpu() - began).as_secs_f64() * 1e3;
+            println!("a page of 50, folded {folding}: {each:.0} µs");
         }
     });
+}
+
+fn fold(snapshot: Option<&Snapshot>, entries: &[Entry]) -> Snapshot {
+    let mut fold = snapshot.map_or_else(Fold::default, |it| Fold::thaw(it).unwrap());
+    for entry in entries {
+        apply(&mut fold, entry.record().unwrap());
+    }
+    fold.snapshot()
 }
 
 fn main() {
@@ -211,6 +242,7 @@ fn main() {
         .query_row("PRAGMA page_count", [], |row| row.get(0))
         .unwrap();
     println!("{} tasks in {} MiB", bench.next_key, pages * 8 / 1024);
+    let newest = bench.next_key;
     drop(bench);
-    read(&path);
+    read(&path, newest);
 }

@@ -10,13 +10,18 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension, Rows};
 
 use crate::fail::Failure;
 use crate::names::{Context, Names, find_context};
-use crate::snapshot;
+use crate::read;
+use crate::snapshot::{self, FOLDED_BYTES};
 
 /// Where nothing comes before.
 const TOP: ListPlace = ListPlace {
     status_at: i64::MAX,
     key: TaskKey(i64::MAX),
 };
+
+/// A page has the entries of a task that has no snapshot of its newest version, unless there are
+/// more bytes of them: then whoever renders the task asks for them.
+const LISTED_BYTES: u64 = 16 << 10;
 
 /// What a page is asked for.
 #[derive(Debug)]
@@ -63,7 +68,8 @@ pub(crate) fn page(
     let mut bytes = 0;
     for place in places {
         let task = listed(db, place, query.artifacts)?;
-        bytes += task.snapshot.as_ref().map_or(0, Snapshot::size);
+        let entries = task.entries.iter().map(|entry| entry.bytes.len());
+        bytes += task.snapshot.as_ref().map_or(0, Snapshot::size) + entries.sum::<usize>();
         if bytes > query.bytes_max && !tasks.is_empty() {
             more = true;
             break;
@@ -222,15 +228,33 @@ fn in_context(
 }
 
 fn listed(db: &Connection, place: ListPlace, artifacts: bool) -> Result<Listed, Failure> {
-    let version: Option<i64> = db
-        .prepare_cached("SELECT version FROM tasks WHERE key = ?1")?
-        .query_row([place.key.0], |row| row.get(0))
+    let found: Option<(i64, i64)> = db
+        .prepare_cached("SELECT version, bytes FROM tasks WHERE key = ?1")?
+        .query_row([place.key.0], |row| Ok((row.get(0)?, row.get(1)?)))
         .optional()?;
-    let version = version
+    let (version, bytes) = found
         .ok_or_else(|| Failure::Damaged(format!("task key {} is in an index only", place.key.0)))?;
+    let version = Number(version.unsigned_abs());
+    let bytes = bytes.unsigned_abs();
+    let snapshot = if bytes > FOLDED_BYTES {
+        snapshot::find(db, place.key, artifacts)?
+    } else {
+        None
+    };
+    let after = snapshot.as_ref().map_or(Number::ZERO, |it| it.version);
+    let mut entries = Vec::new();
+    if after < version && (snapshot.is_some() || bytes <= LISTED_BYTES) {
+        // A damaged journal must not hide the other tasks of the page.
+        entries = match read::entries(db, place.key, after, LISTED_BYTES as usize) {
+            Ok(entries) if entries.last().is_some_and(|last| last.number == version) => entries,
+            Ok(_) | Err(Failure::Damaged(_)) => Vec::new(),
+            Err(failure @ Failure::Sql(_)) => return Err(failure),
+        };
+    }
     Ok(Listed {
         place,
-        version: Number(version.unsigned_abs()),
-        snapshot: snapshot::find(db, place.key, artifacts)?,
+        version,
+        snapshot,
+        entries,
     })
 }

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use a2ad_core::keys::{Attempt, ContextKey, Number, PublicIds, Scope, TaskKey, TurnRef};
-use a2ad_core::store::{Claimed, StoreStats};
+use a2ad_core::store::{Claimed, StoreStats, Stored};
 use a2ad_core::task::{Entry, Head, Identity, TurnHead, TurnState};
 use a2ad_proto::{TaskId, TaskState, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -14,6 +14,7 @@ use crate::names::Names;
 use crate::open::execute;
 use crate::packed::{unpack_artifacts, unpack_id};
 use crate::run;
+use crate::snapshot::{self, FOLDED_BYTES};
 
 /// Connections that read, each used by one thread at a time. Reads are short and come from the
 /// cache of pages, so they run where they are asked for; handing them to another thread would cost
@@ -115,6 +116,40 @@ pub(crate) fn find(
     Ok((stored.as_deref() == Some(id.as_str())).then_some(TaskKey(key)))
 }
 
+/// The scope's task with this id, its newest snapshot and the entries after that.
+pub(crate) fn load(
+    db: &Connection,
+    names: &mut Names,
+    ids: &PublicIds,
+    scope: &Scope,
+    id: &TaskId,
+    bytes_max: usize,
+) -> Result<Option<Stored>, Failure> {
+    let Some(key) = ids.key_of(id.as_str()).map(TaskKey) else {
+        return Ok(None);
+    };
+    let head = head(db, names, key)?;
+    let Some(head) = head.filter(|it| it.identity.id == *id && it.identity.scope == *scope) else {
+        return Ok(None);
+    };
+    let snapshot = if head.bytes > FOLDED_BYTES {
+        snapshot::find(db, key, true)?
+    } else {
+        None
+    };
+    let after = snapshot.as_ref().map_or(Number::ZERO, |it| it.version);
+    let entries = if after < head.version {
+        entries(db, key, after, bytes_max)?
+    } else {
+        Vec::new()
+    };
+    Ok(Some(Stored {
+        head,
+        snapshot,
+        entries,
+    }))
+}
+
 /// The head of a task with its open turns.
 pub(crate) fn head(
     db: &Connection,
@@ -188,9 +223,12 @@ pub(crate) fn entries(
     let (first_id, last_id) = run::task_runs(task.0);
     let wanted = run::run_id(task.0, after.0 + 1);
     // The newest run that starts at or before the wanted entry holds it, if any does.
-    let from: i64 = db
-        .prepare_cached("SELECT coalesce(max(id), ?1) FROM runs WHERE id BETWEEN ?1 AND ?2")?
-        .query_row((first_id, wanted), |row| row.get(0))?;
+    let from: i64 = if after == Number::ZERO {
+        first_id
+    } else {
+        db.prepare_cached("SELECT coalesce(max(id), ?1) FROM runs WHERE id BETWEEN ?1 AND ?2")?
+            .query_row((first_id, wanted), |row| row.get(0))?
+    };
     let mut statement = db.prepare_cached(run::SELECT)?;
     let mut rows = statement.query((from, last_id))?;
     let mut size = 0;
@@ -257,10 +295,10 @@ pub(crate) fn idle(
 ) -> Result<Vec<TaskKey>, Failure> {
     let mut idle: Vec<(i64, i64)> = Vec::new();
     for state in [TaskState::InputRequired, TaskState::AuthRequired] {
-        // The constant list lets the planner see that the partial index covers the question.
+        // The constant lets the planner see that the partial index covers the question.
         let mut statement = db.prepare_cached(
             "SELECT status_at, key FROM tasks INDEXED BY tasks_at_rest
-             WHERE state = ?1 AND state IN (3, 4, 5, 6, 7, 8) AND status_at < ?2
+             WHERE state = ?1 AND state >= 3 AND status_at < ?2
                  AND NOT EXISTS (SELECT 1 FROM turns WHERE task = tasks.key)
              ORDER BY status_at, key LIMIT ?3",
         )?;

@@ -8,7 +8,7 @@ use a2ad_core::keys::{Number, TaskKey, first_16};
 use a2ad_core::store::Once;
 use a2ad_core::task::{Entry, FORMAT, Shape};
 use bytes::{BufMut, Bytes, BytesMut};
-use rusqlite::{Connection, Row};
+use rusqlite::{CachedStatement, Connection, Row};
 use sha2::{Digest, Sha256};
 
 use crate::fail::Failure;
@@ -69,48 +69,97 @@ pub(crate) const SELECT: &str =
     "SELECT id, count, format, spilled, prev, hash, once, bytes FROM runs
      WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
 
-/// Writes consecutive entries of `task` as a run after the run with hash `prev`.
-pub(crate) fn write(
-    db: &Connection,
-    task: TaskKey,
-    entries: &[Entry],
-    requests: &[Once],
-    prev: Hash,
-) -> Result<Hash, Failure> {
-    let Some(first) = entries.first().map(|entry| entry.number.0) else {
-        return Ok(prev);
-    };
-    let bytes = encode(entries);
-    let count = entries.len() as u64;
-    let once = once::pack(requests);
-    let hash = hash_run(prev, task.0, first, count, FORMAT, &bytes, &once);
-    let id = run_id(task.0, first);
-    let spilled = if bytes.len() > SPILL_BYTES {
-        let mut insert =
-            db.prepare_cached("INSERT INTO chunks (run, n, bytes) VALUES (?1, ?2, ?3)")?;
-        for (n, chunk) in bytes.chunks(SPILL_BYTES).enumerate() {
-            insert.execute((id, n as i64, chunk))?;
+/// Consecutive entries of a task that are about to become a run, and the requests that brought
+/// them.
+#[derive(Debug, Default)]
+pub(crate) struct NewRun {
+    first: u64,
+    count: u64,
+    bytes: Vec<u8>,
+    once: Vec<u8>,
+}
+
+impl NewRun {
+    /// Adds the entries that come next.
+    pub(crate) fn extend(&mut self, entries: &[Entry]) {
+        if let (0, Some(entry)) = (self.count, entries.first()) {
+            self.first = entry.number.0;
         }
-        bytes.len().div_ceil(SPILL_BYTES) as i64
-    } else {
-        0
-    };
-    let inline: &[u8] = if spilled == 0 { &bytes } else { &[] };
-    db.prepare_cached(
-        "INSERT INTO runs (id, count, format, spilled, prev, hash, once, bytes)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
-    )?
-    .execute((
-        id,
-        count as i64,
-        FORMAT,
-        spilled,
-        prev,
-        hash,
-        (!once.is_empty()).then_some(&once[..]),
-        inline,
-    ))?;
-    Ok(hash)
+        self.count += entries.len() as u64;
+        let size = entries.iter().map(|entry| entry.bytes.len() + 5).sum();
+        self.bytes.reserve(size);
+        for entry in entries {
+            self.bytes.put_u32_le(entry.bytes.len() as u32);
+            self.bytes.put_u8(entry.shape.to_byte());
+            self.bytes.put_slice(&entry.bytes);
+        }
+    }
+
+    /// Adds a request that brought one of the entries.
+    pub(crate) fn request(&mut self, once: &Once) {
+        once::pack(once, &mut self.once);
+    }
+}
+
+/// Writes runs, many with one statement.
+pub(crate) struct Writer<'db> {
+    db: &'db Connection,
+    insert: CachedStatement<'db>,
+}
+
+impl<'db> Writer<'db> {
+    pub(crate) fn new(db: &'db Connection) -> Result<Self, Failure> {
+        let insert = db.prepare_cached(
+            "INSERT INTO runs (id, count, format, spilled, prev, hash, once, bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+        )?;
+        Ok(Self { db, insert })
+    }
+
+    /// Writes a run of `task` after the run with hash `prev`.
+    pub(crate) fn write(
+        &mut self,
+        task: TaskKey,
+        run: &NewRun,
+        prev: Hash,
+    ) -> Result<Hash, Failure> {
+        let NewRun {
+            first,
+            count,
+            bytes,
+            once,
+        } = run;
+        if *count == 0 {
+            return Ok(prev);
+        }
+        let hash = hash_run(prev, task.0, *first, *count, FORMAT, bytes, once);
+        let id = run_id(task.0, *first);
+        let spilled = if bytes.len() > SPILL_BYTES {
+            spill(self.db, id, bytes)?
+        } else {
+            0
+        };
+        let inline: &[u8] = if spilled == 0 { bytes } else { &[] };
+        self.insert.execute((
+            id,
+            *count as i64,
+            FORMAT,
+            spilled,
+            prev,
+            hash,
+            (!once.is_empty()).then_some(&once[..]),
+            inline,
+        ))?;
+        Ok(hash)
+    }
+}
+
+fn spill(db: &Connection, run: i64, bytes: &[u8]) -> Result<i64, Failure> {
+    let mut insert = db.prepare_cached("INSERT INTO chunks (run, n, bytes) VALUES (?1, ?2, ?3)")?;
+    for (n, chunk) in bytes.chunks(SPILL_BYTES).enumerate() {
+        insert.execute((run, n as i64, chunk))?;
+    }
+    Ok(bytes.len().div_ceil(SPILL_BYTES) as i64)
 }
 
 /// Reads a run from a row of [`SELECT`] and checks its hash.
@@ -169,17 +218,6 @@ fn unspill(db: &Connection, run: i64, count: i64) -> Result<Bytes, Failure> {
 /// A hash in a column, if it has the length of one.
 pub(crate) fn hash_column(row: &Row<'_>, column: usize) -> Option<Hash> {
     row.get_ref(column).ok()?.as_blob().ok()?.try_into().ok()
-}
-
-fn encode(entries: &[Entry]) -> Vec<u8> {
-    let size = entries.iter().map(|entry| entry.bytes.len() + 5).sum();
-    let mut bytes = Vec::with_capacity(size);
-    for entry in entries {
-        bytes.put_u32_le(entry.bytes.len() as u32);
-        bytes.put_u8(entry.shape.to_byte());
-        bytes.put_slice(&entry.bytes);
-    }
-    bytes
 }
 
 fn decode(first: u64, count: u64, bytes: &Bytes) -> Option<Vec<Entry>> {

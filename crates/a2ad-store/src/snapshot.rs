@@ -1,5 +1,8 @@
 //! How snapshots are laid out. A damaged one counts as none: the journal tells the same story, so
 //! whoever asked folds that instead of failing. `verify` still reports the damage.
+//!
+//! A short journal has none: it is read and folded in about the time that its snapshot would take,
+//! and most tasks are never read again.
 
 use a2ad_core::keys::{Number, TaskKey, first_16};
 use a2ad_core::task::Snapshot;
@@ -14,6 +17,9 @@ use crate::run::{Hash, hash_column};
 
 /// What stands in for artifacts that were not asked for.
 const NO_ARTIFACTS: Bytes = Bytes::from_static(b"[]");
+
+/// A journal of so many bytes is folded when it is read.
+pub(crate) const FOLDED_BYTES: u64 = 4 << 10;
 
 /// A snapshot row.
 pub(crate) enum Stored {

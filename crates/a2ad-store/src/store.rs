@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use a2ad_core::keys::{HolderId, Number, PublicIds, Scope, TaskKey};
 use a2ad_core::store::{
     Applied, Change, ChangeError, Claimed, Claims, ListFilter, ListPage, ListPlace, OnceHit, Store,
-    StoreError, StoreStats, Wake,
+    StoreError, StoreStats, Stored, Wake,
 };
 use a2ad_core::task::{Entry, Head, Snapshot};
 use a2ad_proto::{AgentId, TaskId, Timestamp};
@@ -195,6 +195,16 @@ impl Store for SqliteStore {
         id: &TaskId,
     ) -> BoxFuture<'_, Result<Option<TaskKey>, StoreError>> {
         let result = self.read(|db, names| read::find(db, names, &self.ids, scope, id));
+        Box::pin(std::future::ready(result))
+    }
+
+    fn load(
+        &self,
+        scope: &Scope,
+        id: &TaskId,
+        bytes_max: usize,
+    ) -> BoxFuture<'_, Result<Option<Stored>, StoreError>> {
+        let result = self.read(|db, names| read::load(db, names, &self.ids, scope, id, bytes_max));
         Box::pin(std::future::ready(result))
     }
 

@@ -332,14 +332,14 @@ pub async fn large_entries_come_back_whole(harness: &dyn Harness) {
     assert_eq!(from_the_middle, written[12..13]);
 }
 
-/// A task has one snapshot, and it is that of the highest version.
+/// A task has one snapshot, and it is that of the highest version. (A short journal may have none.)
 pub async fn the_newest_snapshot_wins(harness: &dyn Harness) {
     let world = World::open(harness).await;
     let head = world.begin(&alice()).await;
     let key = head.identity.key;
     assert_eq!(world.store.snapshot(key).await.unwrap(), None);
     let early = world.fold(key).await.snapshot();
-    let mut change = world.decide(&head, &[follow_up("more")]);
+    let mut change = world.decide(&head, &[follow_up(&"more".repeat(5_000))]);
     let mut fold = world.fold(key).await;
     crate::task::apply(&mut fold, change.entries[0].record().unwrap());
     change.snapshot = Some(fold.snapshot());
@@ -357,6 +357,48 @@ pub async fn the_newest_snapshot_wins(harness: &dyn Harness) {
         world.store.snapshot(key).await.unwrap(),
         Some(fold.snapshot())
     );
+}
+
+/// One question brings all that it takes to fold a task, whether it has a snapshot or not.
+pub async fn a_task_is_loaded_with_all_that_it_takes_to_fold_it(harness: &dyn Harness) {
+    let world = World::open(harness).await;
+    let head = world.begin(&alice()).await;
+    let identity = &head.identity;
+    for text in [
+        "short".to_owned(),
+        "long".repeat(5_000),
+        "after that".to_owned(),
+    ] {
+        let head = world.head(identity.key).await;
+        let mut change = world.decide(&head, &[follow_up(&text)]);
+        if text.len() > 100 {
+            let mut fold = world.fold(identity.key).await;
+            crate::task::apply(&mut fold, change.entries[0].record().unwrap());
+            change.snapshot = Some(fold.snapshot());
+        }
+        world.commit(change).await;
+        for bytes_max in [0, 1 << 20] {
+            let stored = world.store.load(&alice(), &identity.id, bytes_max).await;
+            let stored = stored.unwrap().expect("it is there");
+            assert_eq!(*stored.head, *world.head(identity.key).await);
+            let snapshot = world.store.snapshot(identity.key).await.unwrap();
+            assert_eq!(stored.snapshot, snapshot);
+            let after = snapshot.map_or(Number::ZERO, |frozen| frozen.version);
+            let rest = world.store.read(identity.key, after, bytes_max).await;
+            assert_eq!(stored.entries, rest.unwrap());
+        }
+    }
+    let stored = world.store.load(&alice(), &identity.id, 1 << 20).await;
+    let stored = stored.unwrap().expect("it is there");
+    assert_eq!(stored.entries.len(), 1, "the snapshot saves reading");
+    for stranger in [scope("token:bob", "echo"), scope("token:alice", "other")] {
+        world.begin(&stranger).await;
+        let found = world.store.load(&stranger, &identity.id, 9).await.unwrap();
+        assert!(found.is_none());
+    }
+    let forged = world.store.public_ids().task_id(identity.key, 99);
+    let found = world.store.load(&alice(), &forged, 9).await.unwrap();
+    assert!(found.is_none());
 }
 
 /// Many callers at once: every answer is true, none is missing.

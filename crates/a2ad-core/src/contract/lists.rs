@@ -260,7 +260,52 @@ pub async fn artifacts_are_listed_only_when_asked_for(harness: &dyn Harness) {
     assert_ne!(world.head(head.identity.key).await.state, COMPLETED);
 }
 
-/// A page ends before its snapshots come to more than was asked for, and the next one goes on from there.
+/// Who renders a list need not ask for each task again, unless there is much to read.
+pub async fn a_listed_task_comes_with_a_new_snapshot_or_with_the_entries_after_it(
+    harness: &dyn Harness,
+) {
+    let world = World::open(harness).await;
+    let key = world.begin(&alice()).await.identity.key;
+    let long = "long".repeat(5_000);
+    for (text, freeze) in [("short", false), (&long, true), ("after that", false)] {
+        let head = world.head(key).await;
+        let mut change = world.decide(&head, &[follow_up(text)]);
+        if freeze {
+            let mut fold = world.fold(key).await;
+            apply(&mut fold, change.entries[0].record().unwrap());
+            change.snapshot = Some(fold.snapshot());
+        }
+        world.commit(change).await;
+        let page = world
+            .store
+            .list(&alice(), &ListFilter::default(), None, 9, usize::MAX, true)
+            .await
+            .unwrap();
+        let listed = &page.tasks[0];
+        let mut fold = match &listed.snapshot {
+            Some(frozen) => Fold::thaw(frozen).unwrap(),
+            None => Fold::default(),
+        };
+        for entry in &listed.entries {
+            assert_eq!(entry.number, fold.version.next());
+            apply(&mut fold, entry.record().unwrap());
+        }
+        assert_eq!(fold, world.fold(key).await);
+    }
+    // Much to read and no snapshot: neither comes.
+    let large = world.begin(&alice()).await;
+    let change = world.decide(&large, &[follow_up(&"x".repeat(100_000))]);
+    world.commit(change).await;
+    let page = world
+        .store
+        .list(&alice(), &ListFilter::default(), None, 1, usize::MAX, true)
+        .await
+        .unwrap();
+    assert_eq!(page.tasks[0].place.key, large.identity.key);
+    assert_eq!(page.tasks[0].entries, []);
+}
+
+/// A page ends before its snapshots and entries come to more than was asked for, and the next one goes on from there.
 pub async fn a_page_ends_at_a_bound_of_bytes(harness: &dyn Harness) {
     let world = World::open(harness).await;
     let holder = world.store.open_holder().await.unwrap();
@@ -284,7 +329,7 @@ pub async fn a_page_ends_at_a_bound_of_bytes(harness: &dyn Harness) {
         world.clock.step(1);
         keys.insert(0, head.identity.key);
     }
-    // Without a snapshot there is nothing to count.
+    // Its few entries count, but they are small.
     keys.insert(0, world.begin(&alice()).await.identity.key);
     for (artifacts, bytes_max, pages) in [
         (true, usize::MAX, &[7][..]),

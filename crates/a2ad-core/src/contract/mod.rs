@@ -62,6 +62,7 @@ macro_rules! store_contract {
             pages_of_a_journal_join_without_a_seam
             large_entries_come_back_whole
             the_newest_snapshot_wins
+            a_task_is_loaded_with_all_that_it_takes_to_fold_it
             many_committers_at_once_lose_nothing
             not_yours_is_not_there
             another_owners_task_cannot_be_changed
@@ -87,6 +88,7 @@ macro_rules! store_contract {
             pages_of_a_list_stay_in_order_while_tasks_change
             filters_combine_and_totals_agree
             artifacts_are_listed_only_when_asked_for
+            a_listed_task_comes_with_a_new_snapshot_or_with_the_entries_after_it
             a_page_ends_at_a_bound_of_bytes
             purging_removes_all_of_what_ended_before_and_nothing_else
             a_context_outlives_the_task_that_opened_it

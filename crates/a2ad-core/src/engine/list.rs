@@ -3,10 +3,11 @@
 use a2ad_proto::{ContextId, ListTasksRequest, Task, TaskState};
 use bytes::Bytes;
 
-use super::read::limit_history;
+use super::read::{fold_in, limit_history, thaw_or_begin};
 use super::{Caller, Engine, EngineError, Inner};
 use crate::keys::TaskKey;
 use crate::store::{ListFilter, ListPlace, Listed};
+use crate::task::Snapshot;
 
 /// How many tasks a page has if the caller does not say.
 const PAGE_SIZE: i32 = 50;
@@ -114,13 +115,16 @@ impl Inner {
         history_length: Option<i32>,
         artifacts: bool,
     ) -> Result<Bytes, EngineError> {
-        let frozen = listed
-            .snapshot
-            .as_ref()
-            .filter(|frozen| frozen.version == listed.version);
-        let frozen = match frozen {
+        let key = listed.place.key;
+        let is_newest = |frozen: &&Snapshot| frozen.version == listed.version;
+        let frozen = match listed.snapshot.as_ref().filter(is_newest) {
             Some(frozen) => frozen.clone(),
-            None => self.fold(listed.place.key, None).await?.snapshot(),
+            None if listed.entries.is_empty() => self.fold(key, None).await?.snapshot(),
+            None => {
+                let mut fold = thaw_or_begin(key, listed.snapshot.as_ref());
+                fold_in(&mut fold, &listed.entries, None)?;
+                fold.snapshot()
+            }
         };
         let body = if history_length.is_some() {
             let mut task: Task = serde_json::from_slice(&frozen.body)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use a2ad_proto::{GetTaskRequest, Message, Task, TaskState};
+use a2ad_proto::{GetTaskRequest, Message, Task, TaskId, TaskState};
 use bytes::Bytes;
 
 use super::hub::Watching;
@@ -21,12 +21,71 @@ impl Engine {
         request: GetTaskRequest,
     ) -> Result<Bytes, EngineError> {
         request.check()?;
-        let task = self.inner.find(caller, &request.id).await?;
-        self.inner.task_json(task, request.history_length).await
+        let inner = &self.inner;
+        let id: TaskId = request
+            .id
+            .parse()
+            .map_err(|_| EngineError::not_found(&request.id))?;
+        let frozen = match inner.cached(caller, &id) {
+            Some(frozen) => Some(frozen),
+            None => inner.load(caller, &id).await?,
+        };
+        let frozen = frozen.ok_or_else(|| EngineError::not_found(&request.id))?;
+        render(&frozen, request.history_length)
     }
 }
 
+/// The task as 1.0 ProtoJSON, with at most the latest `history_length` messages.
+fn render(frozen: &Snapshot, history_length: Option<i32>) -> Result<Bytes, EngineError> {
+    if history_length.is_none() {
+        return Ok(frozen.task_json());
+    }
+    let mut task = Fold::thaw(frozen)
+        .map_err(|error| EngineError::Internal(Box::new(error)))?
+        .task;
+    limit_history(&mut task, history_length);
+    Ok(a2ad_proto::to_json(&task).into())
+}
+
 impl Inner {
+    /// The caller's task with this id, if this process knows its newest version by heart.
+    fn cached(&self, caller: &Caller, id: &TaskId) -> Option<Arc<Snapshot>> {
+        let key = TaskKey(self.store.public_ids().key_of(id.as_str())?);
+        let head = self.hub.cached_head(key)?;
+        if head.identity.id != *id || head.identity.scope != caller.scope {
+            return None;
+        }
+        let frozen = self.hub.cached_snapshot(key)?;
+        (frozen.version == head.version).then_some(frozen)
+    }
+
+    /// The caller's task with this id, as it is stored.
+    async fn load(
+        &self,
+        caller: &Caller,
+        id: &TaskId,
+    ) -> Result<Option<Arc<Snapshot>>, EngineError> {
+        let stored = self.store.load(&caller.scope, id, PAGE_BYTES).await?;
+        let Some(stored) = stored else {
+            return Ok(None);
+        };
+        self.hub.keep_head(&stored.head);
+        let key = stored.head.identity.key;
+        let frozen = match stored.snapshot {
+            Some(frozen) if stored.entries.is_empty() => frozen,
+            older => {
+                let mut fold = thaw_or_begin(key, older.as_ref());
+                fold_in(&mut fold, &stored.entries, None)?;
+                self.fold_on(key, &mut fold, Some(stored.head.version))
+                    .await?;
+                fold.snapshot()
+            }
+        };
+        let frozen = Arc::new(frozen);
+        self.hub.keep_snapshot(key, Arc::clone(&frozen));
+        Ok(Some(frozen))
+    }
+
     /// The head of a task: the newest that this process has heard of, or what is stored.
     pub(super) async fn head(&self, task: TaskKey) -> Result<Option<Arc<Head>>, EngineError> {
         if let Some(head) = self.hub.cached_head(task) {
@@ -47,36 +106,26 @@ impl Inner {
     ) -> Result<Fold, EngineError> {
         let snapshot = self.snapshot(task).await?;
         let usable = snapshot.filter(|frozen| upto.is_none_or(|upto| frozen.version <= upto));
-        let mut fold = match usable {
-            Some(frozen) => match Fold::thaw(&frozen) {
-                Ok(fold) => fold,
-                // The journal is the truth; a snapshot only saves reading it.
-                Err(error) => {
-                    tracing::error!(task = task.0, %error, "a damaged snapshot is passed over");
-                    Fold::default()
-                }
-            },
-            None => Fold::default(),
-        };
-        loop {
-            if upto.is_some_and(|upto| fold.version >= upto) {
-                return Ok(fold);
-            }
+        let mut fold = thaw_or_begin(task, usable.as_deref());
+        self.fold_on(task, &mut fold, upto).await?;
+        Ok(fold)
+    }
+
+    /// Folds what the journal has after `fold`, up to `upto` or to its end.
+    async fn fold_on(
+        &self,
+        task: TaskKey,
+        fold: &mut Fold,
+        upto: Option<Number>,
+    ) -> Result<(), EngineError> {
+        while upto.is_none_or(|upto| fold.version < upto) {
             let entries = self.store.read(task, fold.version, PAGE_BYTES).await?;
             if entries.is_empty() {
-                return Ok(fold);
+                return Ok(());
             }
-            for entry in entries {
-                if upto.is_some_and(|upto| entry.number > upto) {
-                    return Ok(fold);
-                }
-                check_next(fold.version, &entry)?;
-                let record = entry
-                    .record()
-                    .map_err(|error| EngineError::Internal(Box::new(error)))?;
-                apply(&mut fold, record);
-            }
+            fold_in(fold, &entries, upto)?;
         }
+        Ok(())
     }
 
     async fn snapshot(&self, task: TaskKey) -> Result<Option<Arc<Snapshot>>, EngineError> {
@@ -96,19 +145,19 @@ impl Inner {
         task: TaskKey,
         history_length: Option<i32>,
     ) -> Result<Bytes, EngineError> {
-        if history_length.is_none()
-            && let Some(head) = self.head(task).await?
-            && let Some(snapshot) = self.snapshot(task).await?
-            && snapshot.version == head.version
-        {
-            return Ok(snapshot.task_json());
-        }
-        let mut fold = self.fold(task, None).await?;
-        if fold.version == Number::ZERO {
-            return Err(EngineError::not_found(""));
-        }
-        limit_history(&mut fold.task, history_length);
-        Ok(a2ad_proto::to_json(&fold.task).into())
+        let head = self.head(task).await?;
+        let head = head.ok_or_else(|| EngineError::not_found(""))?;
+        let frozen = match self.snapshot(task).await? {
+            Some(frozen) if frozen.version >= head.version => frozen,
+            older => {
+                let mut fold = thaw_or_begin(task, older.as_deref());
+                self.fold_on(task, &mut fold, None).await?;
+                let frozen = Arc::new(fold.snapshot());
+                self.hub.keep_snapshot(task, Arc::clone(&frozen));
+                frozen
+            }
+        };
+        render(&frozen, history_length)
     }
 
     /// The direct reply that the task came to, if it did, and the number of the entry that says it.
@@ -156,6 +205,38 @@ impl Inner {
             }
         }
     }
+}
+
+/// The fold that a snapshot holds, or one that has yet to begin.
+pub(super) fn thaw_or_begin(task: TaskKey, frozen: Option<&Snapshot>) -> Fold {
+    match frozen.map(Fold::thaw) {
+        Some(Ok(fold)) => fold,
+        // The journal is the truth; a snapshot only saves reading it.
+        Some(Err(error)) => {
+            tracing::error!(task = task.0, %error, "a damaged snapshot is passed over");
+            Fold::default()
+        }
+        None => Fold::default(),
+    }
+}
+
+/// Folds `entries`, which come next, up to `upto` or all.
+pub(super) fn fold_in(
+    fold: &mut Fold,
+    entries: &[Entry],
+    upto: Option<Number>,
+) -> Result<(), EngineError> {
+    for entry in entries {
+        if upto.is_some_and(|upto| entry.number > upto) {
+            break;
+        }
+        check_next(fold.version, entry)?;
+        let record = entry
+            .record()
+            .map_err(|error| EngineError::Internal(Box::new(error)))?;
+        apply(fold, record);
+    }
+    Ok(())
 }
 
 /// A journal has no gaps; one that shows one is damaged, and must not be passed off as whole.

@@ -2,7 +2,6 @@
 //! once, however many changes of it came together.
 
 use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use a2ad_core::keys::{Number, TaskKey};
@@ -15,8 +14,8 @@ use crate::fail::Failure;
 use crate::names::Context;
 use crate::once::{self, Pair};
 use crate::packed::{PackedId, pack_artifacts};
-use crate::run::{self, Hash, NO_HASH, hash_column};
-use crate::snapshot;
+use crate::run::{self, Hash, NO_HASH, NewRun, hash_column};
+use crate::snapshot::{self, FOLDED_BYTES};
 
 /// A task that the batch has touched or looked at.
 #[derive(Debug)]
@@ -30,14 +29,13 @@ pub(super) struct TaskInBatch {
     chain: Hash,
     /// Its newest head; `None` if it was only looked at.
     head: Option<Arc<Head>>,
-    entries: Vec<task::Entry>,
-    requests: Vec<Once>,
+    run: NewRun,
     snapshot: Option<Snapshot>,
 }
 
 impl TaskInBatch {
     /// A task that is about to get its first entries.
-    pub(super) const fn unborn(scope: i64, context: Context) -> Self {
+    pub(super) fn unborn(scope: i64, context: Context) -> Self {
         Self {
             scope,
             context,
@@ -45,8 +43,7 @@ impl TaskInBatch {
             stored_state: None,
             chain: NO_HASH,
             head: None,
-            entries: Vec::new(),
-            requests: Vec::new(),
+            run: NewRun::default(),
             snapshot: None,
         }
     }
@@ -56,16 +53,18 @@ impl TaskInBatch {
         &mut self,
         head: Arc<Head>,
         entries: &[task::Entry],
-        once: Option<Once>,
+        once: Option<&Once>,
         snapshot: Option<Snapshot>,
     ) {
         self.version = head.version;
-        self.head = Some(head);
-        self.entries.extend_from_slice(entries);
-        self.requests.extend(once);
-        if snapshot.is_some() {
+        self.run.extend(entries);
+        if let Some(once) = once {
+            self.run.request(once);
+        }
+        if snapshot.is_some() && head.bytes > FOLDED_BYTES {
             self.snapshot = snapshot;
         }
+        self.head = Some(head);
     }
 }
 
@@ -75,8 +74,11 @@ pub(crate) struct Batch {
     pub(super) now_ms: i64,
     /// What to tell once it is durable.
     pub(super) committed: Vec<Committed>,
-    /// In the order of keys, which is the order of the tables.
-    tasks: BTreeMap<TaskKey, TaskInBatch>,
+    tasks: Vec<(TaskKey, TaskInBatch)>,
+    /// Where each task stands among them.
+    places: BTreeMap<TaskKey, usize>,
+    /// No task with a larger key is in the table.
+    pub(super) newest: i64,
     /// By how much each counter moves.
     counters: BTreeMap<i64, i64>,
     /// The requests carried out so far: scope, task and what makes them recognisable.
@@ -84,11 +86,15 @@ pub(crate) struct Batch {
 }
 
 impl Batch {
-    pub(super) const fn new(now: Timestamp) -> Self {
+    /// A batch that begins at `now`, when no key above `newest` is in the table; `size` changes
+    /// are about to come.
+    pub(super) fn new(now: Timestamp, newest: i64, size: usize) -> Self {
         Self {
             now_ms: now.as_millis(),
-            committed: Vec::new(),
-            tasks: BTreeMap::new(),
+            committed: Vec::with_capacity(size),
+            tasks: Vec::with_capacity(size),
+            places: BTreeMap::new(),
+            newest,
             counters: BTreeMap::new(),
             requests: Vec::new(),
         }
@@ -131,15 +137,22 @@ impl Batch {
         db: &Connection,
         key: TaskKey,
     ) -> Result<Option<&TaskInBatch>, Failure> {
-        Ok(match self.tasks.entry(key) {
-            Entry::Occupied(known) => Some(&*known.into_mut()),
-            Entry::Vacant(place) => load(db, key)?.map(|task| &*place.insert(task)),
-        })
+        let place = match self.places.get(&key) {
+            Some(place) => *place,
+            None if key.0 > self.newest => return Ok(None),
+            None => match load(db, key)? {
+                Some(task) => self.add(key, task),
+                None => return Ok(None),
+            },
+        };
+        Ok(self.tasks.get(place).map(|(_, task)| task))
     }
 
     /// Whether this task of the batch opened the context with this id, which we minted.
     pub(super) fn has_minted(&self, key: TaskKey, scope: i64, id: &ContextId) -> bool {
-        self.tasks.get(&key).is_some_and(|task| {
+        let place = self.places.get(&key);
+        let task = place.and_then(|place| self.tasks.get(*place));
+        task.is_some_and(|(_, task)| {
             let opened = Context {
                 key: key.0,
                 minted: true,
@@ -151,9 +164,12 @@ impl Batch {
         })
     }
 
-    /// Adds a new task.
-    pub(super) fn add(&mut self, key: TaskKey, task: TaskInBatch) {
-        self.tasks.insert(key, task);
+    /// Adds a task, and says where it stands.
+    pub(super) fn add(&mut self, key: TaskKey, task: TaskInBatch) -> usize {
+        let place = self.tasks.len();
+        self.tasks.push((key, task));
+        self.places.insert(key, place);
+        place
     }
 
     /// Adds what a change brings to a task that was loaded or added.
@@ -165,8 +181,9 @@ impl Batch {
         snapshot: Option<Snapshot>,
     ) {
         let key = head.identity.key;
-        if let Some(task) = self.tasks.get_mut(&key) {
-            task.advance(Arc::clone(head), entries, once, snapshot);
+        let place = self.places.get(&key);
+        if let Some((_, task)) = place.and_then(|place| self.tasks.get_mut(*place)) {
+            task.advance(Arc::clone(head), entries, once.as_ref(), snapshot);
             let scope = task.scope;
             self.requests.extend(once.map(|once| (scope, key, once)));
         }
@@ -177,17 +194,24 @@ impl Batch {
         *self.counters.entry(counter_id(scope, state)).or_default() += by;
     }
 
-    /// Writes everything gathered so far. The batch can be used further.
+    /// Writes everything gathered so far, table by table in the order of keys. The batch can be
+    /// used further.
     pub(super) fn flush(&mut self, db: &Connection) -> Result<(), Failure> {
-        for (key, task) in std::mem::take(&mut self.tasks) {
-            let Some(head) = &task.head else { continue };
-            let chain = run::write(db, key, &task.entries, &task.requests, task.chain)?;
-            write_task(db, &task, head, chain)?;
+        let mut tasks = std::mem::take(&mut self.tasks);
+        self.places.clear();
+        tasks.retain(|(_, task)| task.head.is_some());
+        tasks.sort_unstable_by_key(|(key, _)| *key);
+        if let Some((TaskKey(last), _)) = tasks.last() {
+            self.newest = self.newest.max(*last);
+        }
+        write_runs(db, &mut tasks)?;
+        write_tasks(db, &tasks)?;
+        for (key, task) in &tasks {
             if let Some(snapshot) = &task.snapshot {
-                snapshot::write(db, key, snapshot)?;
+                snapshot::write(db, *key, snapshot)?;
             }
-            let state = head.state as u8;
-            if task.stored_state != Some(state) {
+            let state = task.head.as_ref().map(|head| head.state as u8);
+            if let Some(state) = state.filter(|state| task.stored_state != Some(*state)) {
                 self.count(task.scope, state, 1);
                 if let Some(before) = task.stored_state {
                     self.count(task.scope, before, -1);
@@ -243,56 +267,55 @@ fn load(db: &Connection, key: TaskKey) -> Result<Option<TaskInBatch>, Failure> {
     Ok(Some(task))
 }
 
-fn write_task(
-    db: &Connection,
-    task: &TaskInBatch,
-    head: &Head,
-    chain: Hash,
-) -> Result<(), Failure> {
-    let key = head.identity.key.0;
-    let state = head.state as u8;
-    let version = head.version.0 as i64;
-    let status_at = head.status_at.as_millis();
-    let bytes = i64::try_from(head.bytes).unwrap_or(i64::MAX);
-    let artifacts = pack_artifacts(&head.artifacts);
-    if task.stored_state.is_some() {
-        db.prepare_cached(
-            "UPDATE tasks SET state = ?2, version = ?3, status_at = ?4, bytes = ?5, cancel = ?6,
-                 chain = ?7, artifacts = ?8
-             WHERE key = ?1",
-        )?
-        .execute((
-            key,
-            state,
-            version,
-            status_at,
-            bytes,
-            head.cancel_requested,
-            chain,
-            artifacts,
-        ))?;
-    } else {
-        db.prepare_cached(
-            "INSERT INTO tasks (key, state, version, status_at, bytes, cancel, chain, artifacts,
-                 scope, context, id, context_id)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-        )?
-        .execute((
-            key,
-            state,
-            version,
-            status_at,
-            bytes,
-            head.cancel_requested,
-            chain,
-            artifacts,
-            task.scope,
-            task.context.key,
-            PackedId(head.identity.id.as_str()),
-            task.context
-                .minted
-                .then_some(PackedId(head.identity.context_id.as_str())),
-        ))?;
+/// Writes the new entries of all tasks, whose chains then include them.
+fn write_runs(db: &Connection, tasks: &mut [(TaskKey, TaskInBatch)]) -> Result<(), Failure> {
+    let mut runs = run::Writer::new(db)?;
+    for (key, task) in tasks {
+        task.chain = runs.write(*key, &task.run, task.chain)?;
+    }
+    Ok(())
+}
+
+fn write_tasks(db: &Connection, tasks: &[(TaskKey, TaskInBatch)]) -> Result<(), Failure> {
+    let mut update = db.prepare_cached(
+        "UPDATE tasks SET state = ?2, version = ?3, status_at = ?4, bytes = ?5, cancel = ?6,
+             chain = ?7, artifacts = ?8
+         WHERE key = ?1",
+    )?;
+    let mut insert = db.prepare_cached(
+        "INSERT INTO tasks (key, state, version, status_at, bytes, cancel, chain, artifacts,
+             scope, context, id, context_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    )?;
+    for (TaskKey(key), task) in tasks {
+        let Some(head) = &task.head else { continue };
+        let state = head.state as u8;
+        let version = head.version.0 as i64;
+        let status_at = head.status_at.as_millis();
+        let bytes = i64::try_from(head.bytes).unwrap_or(i64::MAX);
+        let cancel = head.cancel_requested;
+        let artifacts = pack_artifacts(&head.artifacts);
+        if task.stored_state.is_some() {
+            update.execute((
+                key, state, version, status_at, bytes, cancel, task.chain, artifacts,
+            ))?;
+        } else {
+            let minted = task.context.minted;
+            insert.execute((
+                key,
+                state,
+                version,
+                status_at,
+                bytes,
+                cancel,
+                task.chain,
+                artifacts,
+                task.scope,
+                task.context.key,
+                PackedId(head.identity.id.as_str()),
+                minted.then_some(PackedId(head.identity.context_id.as_str())),
+            ))?;
+        }
     }
     Ok(())
 }

@@ -78,6 +78,8 @@ pub struct Core {
     first_holder: i64,
     /// Every task key given before this start is below this one.
     next_key: i64,
+    /// No task with a larger key is stored.
+    newest: i64,
     wal_pages: Arc<AtomicU32>,
     stopped: Option<Arc<str>>,
     lock: Arc<FileLock>,
@@ -111,6 +113,11 @@ impl Core {
         // We hold the file's lock, so whoever registered before is gone.
         db.execute("DELETE FROM holders WHERE id < ?1", [first_holder])
             .map_err(sql)?;
+        let newest: i64 = db
+            .query_row("SELECT coalesce(max(key), 0) FROM tasks", [], |row| {
+                row.get(0)
+            })
+            .map_err(sql)?;
         let open_turns = turns::count_by_agent(&db).map_err(sql)?;
         let once = Index::open(&db).map_err(|failure| match failure {
             Failure::Sql(source) => sql(source),
@@ -137,6 +144,7 @@ impl Core {
             open_turns,
             first_holder,
             next_key,
+            newest,
             wal_pages,
             stopped: None,
             lock,
@@ -188,12 +196,15 @@ impl Core {
 
     fn transact(&mut self, work: Vec<Work>) -> Result<(Vec<Outcome>, Batch), Failure> {
         execute(&self.db, "BEGIN IMMEDIATE")?;
-        let mut batch = Batch::new(self.surroundings.clock.now());
+        let now = self.surroundings.clock.now();
+        let mut batch = Batch::new(now, self.newest, work.len());
         let mut outcomes = Vec::with_capacity(work.len());
         for one in work {
             outcomes.push(self.perform(&mut batch, one)?);
         }
         batch.flush(&self.db)?;
+        // It may stay if the transaction fails: what is too large is only looked up in vain.
+        self.newest = batch.newest;
         let moved = self.once.write(&self.db, batch.pairs())?;
         #[cfg(test)]
         if let Some(code) = self.fail_commit.take() {

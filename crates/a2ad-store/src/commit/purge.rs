@@ -52,11 +52,11 @@ fn find_ended(
     limit: u32,
     old: &mut Vec<Old>,
 ) -> Result<(), Failure> {
-    // The constant list lets the planner see that the partial index covers the question.
+    // The constant lets the planner see that the partial index covers the question.
     let mut statement = db.prepare_cached(
         "SELECT status_at, key, scope, iif(context_id IS NULL, context, NULL)
          FROM tasks INDEXED BY tasks_at_rest
-         WHERE state = ?1 AND state IN (3, 4, 5, 6, 7, 8) AND status_at < ?2
+         WHERE state = ?1 AND state >= 3 AND status_at < ?2
              AND NOT EXISTS (SELECT 1 FROM turns WHERE task = tasks.key)
          ORDER BY status_at, key LIMIT ?3",
     )?;

@@ -341,16 +341,13 @@ fn tag(key: &[u8; 16]) -> i64 {
 
 const RECORD_BYTES: usize = 36;
 
-/// The requests of a run as one column: number, key, body; and so on.
-pub(crate) fn pack(requests: &[Once]) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(requests.len() * RECORD_BYTES);
-    for once in requests {
-        // Numbers have 22 bits.
-        bytes.extend_from_slice(&(once.number.0 as u32).to_le_bytes());
-        bytes.extend_from_slice(&once.key);
-        bytes.extend_from_slice(&once.body);
-    }
-    bytes
+/// Adds a request to those of its run, which are one column: number, key, body; and so on.
+pub(crate) fn pack(once: &Once, bytes: &mut Vec<u8>) {
+    bytes.reserve_exact(RECORD_BYTES);
+    // Numbers have 22 bits.
+    bytes.extend_from_slice(&(once.number.0 as u32).to_le_bytes());
+    bytes.extend_from_slice(&once.key);
+    bytes.extend_from_slice(&once.body);
 }
 
 /// The reverse of [`pack`].

@@ -3,7 +3,7 @@
 use a2ad_core::contract::sample::{follow_up, once};
 use a2ad_core::keys::{Attempt, Number};
 use a2ad_core::store::{ChangeError, ContextChoice};
-use a2ad_core::task::Command;
+use a2ad_core::task::{Command, Fold, apply};
 use a2ad_proto::Timestamp;
 
 use super::{Rig, commit};
@@ -138,15 +138,17 @@ fn a_purge_sees_what_came_before_it_in_the_same_transaction() {
     let head = submission.head.clone();
     let cancel = rig.change(&head, &[Command::Cancel { metadata: None }]);
     let before = Timestamp::from_millis(rig.now().as_millis() + 1);
-    let late = rig.submission(&core);
+    let kept = rig.submission(&core);
+    let more = rig.change(&kept.head, &[follow_up("more")]);
     let outcomes = core.run(vec![
         Work::Change(Box::new(submission)),
         Work::Change(Box::new(cancel.clone())),
+        Work::Change(Box::new(kept)),
         Work::Purge { before, limit: 10 },
         Work::Change(Box::new(cancel)),
-        Work::Change(Box::new(late)),
+        Work::Change(Box::new(more)),
     ]);
-    let [one, two, purged, gone, other] = outcomes.try_into().unwrap();
+    let [one, two, _, purged, gone, other] = outcomes.try_into().unwrap();
     assert!(matches!(one, Outcome::Change(Ok(_))));
     assert!(matches!(two, Outcome::Change(Ok(_))));
     assert!(matches!(purged, Outcome::Purged(keys) if keys == [head.identity.key]));
@@ -155,4 +157,27 @@ fn a_purge_sees_what_came_before_it_in_the_same_transaction() {
     drop(core);
     let report = verify(&rig.path()).unwrap();
     assert_eq!((report.tasks, report.problems), (1, vec![]));
+}
+
+#[test]
+fn only_a_long_journal_has_a_snapshot() {
+    let mut rig = Rig::new();
+    let mut core = rig.open();
+    for (text, rows) in [("short".to_owned(), 0), ("long".repeat(5_000), 1)] {
+        let submission = rig.submission(&core);
+        let mut change = rig.change(&submission.head, &[follow_up(&text)]);
+        let mut fold = Fold::default();
+        for entry in submission.entries.iter().chain(&change.entries) {
+            apply(&mut fold, entry.record().unwrap());
+        }
+        change.snapshot = Some(fold.snapshot());
+        for result in core.commit(vec![submission, change]) {
+            result.unwrap();
+        }
+        let snapshots: i64 = core
+            .db()
+            .query_row("SELECT count(*) FROM snapshots", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(snapshots, rows);
+    }
 }
