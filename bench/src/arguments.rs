@@ -1,0 +1,83 @@
+//! The arguments.
+
+use std::time::Duration;
+
+use a2ad_bench::load::{Binding, Case, ListFilter, Plan, Target};
+use anyhow::Result;
+use clap::{Args, Parser, Subcommand};
+
+/// Measures A2A servers on this machine
+#[derive(Debug, Parser)]
+#[command(version)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Puts one load on a server that runs already
+    Load(LoadArguments),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LoadArguments {
+    /// What to ask
+    #[arg(value_enum)]
+    case: Case,
+    /// The agent: for JSON-RPC its address, for HTTP+JSON what its paths begin with
+    #[arg(long)]
+    url: String,
+    /// The server's process, to see what it takes of its core
+    #[arg(long)]
+    pid: Option<u32>,
+    /// How requests travel
+    #[arg(long, value_enum, default_value = "jsonrpc")]
+    binding: Binding,
+    /// Connections, each with one request at a time
+    #[arg(long, default_value_t = 32)]
+    connections: usize,
+    /// Seconds that count
+    #[arg(long, default_value_t = 4.0)]
+    seconds: f64,
+    /// Seconds before that
+    #[arg(long, default_value_t = 1.0)]
+    warm_up: f64,
+    /// Ends it after so many requests, if that is sooner
+    #[arg(long)]
+    requests: Option<u64>,
+    /// The core that the load runs on; keep the server on another
+    #[arg(long)]
+    pub(crate) core: Option<usize>,
+    /// A bearer token
+    #[arg(long)]
+    token: Option<String>,
+    /// Lists the tasks of this context
+    #[arg(long)]
+    context_id: Option<String>,
+    /// Lists the tasks in this state
+    #[arg(long)]
+    status: Option<String>,
+}
+
+impl LoadArguments {
+    pub(crate) fn plan(&self) -> Result<Plan> {
+        let mut target = Target::parse(&self.url)?;
+        target.token = self.token.clone();
+        Ok(Plan {
+            target,
+            binding: self.binding,
+            case: self.case,
+            connections: self.connections,
+            warm_up: Duration::try_from_secs_f64(self.warm_up)?,
+            time: Duration::try_from_secs_f64(self.seconds)?,
+            requests_max: self.requests,
+            pid: self.pid,
+            tasks: Vec::new(),
+            filter: ListFilter {
+                context_id: self.context_id.clone(),
+                status: self.status.clone(),
+            },
+        })
+    }
+}

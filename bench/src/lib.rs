@@ -1,0 +1,9 @@
+//! What a2ad costs, beside its peers: a load generator, and what runs it against all of them.
+#![allow(
+    clippy::print_stdout,
+    reason = "tables and progress are what this program is for"
+)]
+
+pub mod histogram;
+pub mod load;
+pub mod process;

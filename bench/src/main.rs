@@ -1,0 +1,62 @@
+//! `a2ad-bench`: see README.md.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "talking to the terminal is what this program is for"
+)]
+
+mod arguments;
+
+use std::process::ExitCode;
+
+use a2ad_bench::load;
+use a2ad_bench::process;
+use anyhow::{Context as _, Result};
+use arguments::{Arguments, Command, LoadArguments};
+use clap::Parser as _;
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().command {
+        Command::Load(arguments) => load(&arguments),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("a2ad-bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Puts one load on one server; whether all answers were right.
+fn load(arguments: &LoadArguments) -> Result<bool> {
+    let plan = arguments.plan()?;
+    process::raise_open_files()?;
+    if let Some(core) = arguments.core {
+        process::pin(core)?;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    let outcome = runtime.block_on(load::run(&plan))?;
+    let milliseconds = |share| outcome.latencies.quantile(share).as_secs_f64() * 1e3;
+    let cpu = match outcome.cpu_us() {
+        Some(cpu) => format!("{cpu:.1} µs CPU each, "),
+        None => String::new(),
+    };
+    println!(
+        "{} answers in {:.2} s: {:.0}/s, {cpu}p50 {:.2} ms, p99 {:.2} ms, {} errors",
+        outcome.latencies.len(),
+        outcome.time.as_secs_f64(),
+        outcome.rate(),
+        milliseconds(0.5),
+        milliseconds(0.99),
+        outcome.errors,
+    );
+    for error in &outcome.first_errors {
+        println!("error: {error}");
+    }
+    Ok(outcome.errors == 0 && !outcome.latencies.is_empty())
+}
