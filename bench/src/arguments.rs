@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use a2ad_bench::load::{Binding, Case, ListFilter, Plan, Target};
+use a2ad_bench::load::{Binding, Case, IdlePlan, ListFilter, Plan, Target};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
@@ -18,6 +18,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Puts one load on a server that runs already
     Load(LoadArguments),
+    /// Opens streams on which nothing happens, and then tells them all one event
+    Idle(IdleArguments),
 }
 
 #[derive(Debug, Args)]
@@ -34,7 +36,7 @@ pub(crate) struct LoadArguments {
     /// How requests travel
     #[arg(long, value_enum, default_value = "jsonrpc")]
     binding: Binding,
-    /// Connections, each with one request at a time
+    /// Requests at a time: one on each connection over HTTP/1.1, eight on each over gRPC
     #[arg(long, default_value_t = 32)]
     connections: usize,
     /// Seconds that count
@@ -58,6 +60,40 @@ pub(crate) struct LoadArguments {
     /// Lists the tasks in this state
     #[arg(long)]
     status: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct IdleArguments {
+    /// An agent that holds tasks; JSON-RPC is spoken
+    #[arg(long)]
+    url: String,
+    /// The server's process
+    #[arg(long)]
+    pid: u32,
+    /// How many streams
+    #[arg(long, default_value_t = 1000)]
+    streams: usize,
+    /// Seconds before memory is measured
+    #[arg(long, default_value_t = 2.0)]
+    settle: f64,
+    /// Ends without telling them anything
+    #[arg(long)]
+    silent: bool,
+    /// The core that the load runs on; keep the server on another
+    #[arg(long)]
+    pub(crate) core: Option<usize>,
+}
+
+impl IdleArguments {
+    pub(crate) fn plan(&self) -> Result<IdlePlan> {
+        Ok(IdlePlan {
+            target: Target::parse(&self.url)?,
+            streams: self.streams,
+            pid: self.pid,
+            settle: Duration::try_from_secs_f64(self.settle)?,
+            cancels: !self.silent,
+        })
+    }
 }
 
 impl LoadArguments {

@@ -12,12 +12,13 @@ use std::process::ExitCode;
 use a2ad_bench::load;
 use a2ad_bench::process;
 use anyhow::{Context as _, Result};
-use arguments::{Arguments, Command, LoadArguments};
+use arguments::{Arguments, Command, IdleArguments, LoadArguments};
 use clap::Parser as _;
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Load(arguments) => load(&arguments),
+        Command::Idle(arguments) => idle(&arguments),
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
@@ -32,15 +33,7 @@ fn main() -> ExitCode {
 /// Puts one load on one server; whether all answers were right.
 fn load(arguments: &LoadArguments) -> Result<bool> {
     let plan = arguments.plan()?;
-    process::raise_open_files()?;
-    if let Some(core) = arguments.core {
-        process::pin(core)?;
-    }
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .context("start the runtime")?;
-    let outcome = runtime.block_on(load::run(&plan))?;
+    let outcome = on_one_core(arguments.core, load::run(&plan))?;
     let milliseconds = |share| outcome.latencies.quantile(share).as_secs_f64() * 1e3;
     let cpu = match outcome.cpu_us() {
         Some(cpu) => format!("{cpu:.1} µs CPU each, "),
@@ -59,4 +52,37 @@ fn load(arguments: &LoadArguments) -> Result<bool> {
         println!("error: {error}");
     }
     Ok(outcome.errors == 0 && !outcome.latencies.is_empty())
+}
+
+fn idle(arguments: &IdleArguments) -> Result<bool> {
+    let outcome = on_one_core(arguments.core, load::idle(&arguments.plan()?))?;
+    println!(
+        "{} streams: {:.1} KiB each (from {} to {} KiB)",
+        outcome.streams,
+        outcome.kib_each(),
+        outcome.before_kib,
+        outcome.after_kib,
+    );
+    if let Some(arrivals) = outcome.arrivals {
+        let milliseconds = |share| arrivals.quantile(share).as_secs_f64() * 1e3;
+        println!(
+            "one event to all: p50 {:.1} ms, p99 {:.1} ms, last {:.1} ms",
+            milliseconds(0.5),
+            milliseconds(0.99),
+            milliseconds(1.0),
+        );
+    }
+    Ok(true)
+}
+
+fn on_one_core<T>(core: Option<usize>, work: impl Future<Output = Result<T>>) -> Result<T> {
+    process::raise_open_files()?;
+    if let Some(core) = core {
+        process::pin(core)?;
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    runtime.block_on(work)
 }

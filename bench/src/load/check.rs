@@ -1,5 +1,7 @@
 //! What is right about an answer. The checks look for bytes, since parsing would cost more than some servers do.
 
+use a2ad_proto::pb::Message as _;
+use a2ad_proto::{StreamResponse, TaskState};
 use anyhow::{Result, bail, ensure};
 use memchr::{memchr, memmem};
 
@@ -64,19 +66,53 @@ impl Events {
         Ok(())
     }
 
+    /// The next event, as JSON.
     fn event(&mut self, data: &[u8]) -> Result<()> {
-        let index = self.seen;
-        self.seen += 1;
-        let right = match index {
-            0 => has(data, b"\"task\""),
-            1 => has(data, b"TASK_STATE_WORKING"),
-            _ if index < EVENTS - 1 => has(data, &piece(index - 2)),
-            _ if index == EVENTS - 1 => has(data, COMPLETED),
-            _ => bail!("more than {EVENTS} events: {}", shown(data)),
+        let right = match self.expected()? {
+            Expected::Task => has(data, b"\"task\""),
+            Expected::Working => has(data, b"TASK_STATE_WORKING"),
+            Expected::Piece(number) => has(data, &piece(number)),
+            Expected::Completed => has(data, COMPLETED),
         };
-        ensure!(right, "event {index} is another: {}", shown(data));
+        ensure!(right, "event {} is another: {}", self.seen, shown(data));
+        self.seen += 1;
         Ok(())
     }
+
+    /// The next event, as protobuf. Pieces, the most of them, are not decoded.
+    pub(crate) fn message(&mut self, message: &[u8]) -> Result<()> {
+        let in_state = |state| match StreamResponse::decode(message)? {
+            StreamResponse::StatusUpdate(update) => anyhow::Ok(update.status.state == state),
+            _ => Ok(false),
+        };
+        let right = match self.expected()? {
+            Expected::Task => matches!(StreamResponse::decode(message)?, StreamResponse::Task(_)),
+            Expected::Working => in_state(TaskState::Working)?,
+            Expected::Piece(number) => has(message, &piece(number)),
+            Expected::Completed => in_state(TaskState::Completed)?,
+        };
+        ensure!(right, "event {} is another", self.seen);
+        self.seen += 1;
+        Ok(())
+    }
+
+    fn expected(&self) -> Result<Expected> {
+        Ok(match self.seen {
+            0 => Expected::Task,
+            1 => Expected::Working,
+            index if index < EVENTS - 1 => Expected::Piece(index - 2),
+            index if index == EVENTS - 1 => Expected::Completed,
+            _ => bail!("more than {EVENTS} events"),
+        })
+    }
+}
+
+/// What an event has to be.
+enum Expected {
+    Task,
+    Working,
+    Piece(usize),
+    Completed,
 }
 
 /// The text that piece `number` of the artifact begins with, without a format machinery.

@@ -2,8 +2,12 @@
 //!
 //! It runs on one thread, so that it can be kept on one core, away from the server.
 
+mod ask;
 mod check;
+mod grpc;
 mod http1;
+mod idle;
+mod job;
 mod meter;
 mod prepare;
 mod random;
@@ -18,22 +22,18 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{sleep, timeout};
 
 pub use check::{EVENTS, PAGE, PIECES};
+pub use idle::{IdleOutcome, IdlePlan, idle};
 pub use prepare::{Made, make};
 pub use target::Target;
 
 use crate::histogram::Histogram;
 use crate::process::cpu_time;
-use http1::Connection;
+use ask::{Asker, Line};
+use job::Job;
 use meter::Meter;
-use random::Random;
-use request::Template;
 
 /// How long requests that are under way at the end may take.
 const PATIENCE: Duration = Duration::from_secs(20);
-/// Tasks to ask for again.
-const MADE: usize = 1000;
-/// Streams to replay.
-const STREAMED: usize = 200;
 
 /// How requests travel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -98,7 +98,7 @@ pub struct Plan {
     pub binding: Binding,
     /// What.
     pub case: Case,
-    /// Connections.
+    /// Requests at a time: one on each connection over HTTP/1.1, eight on each over gRPC.
     pub connections: usize,
     /// Time before anything counts.
     pub warm_up: Duration,
@@ -153,11 +153,37 @@ pub async fn run(plan: &Plan) -> Result<Outcome> {
     let meter = Rc::new(Meter::new(plan.requests_max));
     let set = LocalSet::new();
     let mut workers = JoinSet::new();
-    for _ in 0..plan.connections {
-        let (job, meter) = (Rc::clone(&job), Rc::clone(&meter));
-        workers.spawn_local_on(worker(job, meter), &set);
+    // What keeps connections going that several workers share; gone with this set.
+    let mut connections = JoinSet::new();
+    set.run_until(async {
+        let mut shared = None;
+        for index in 0..plan.connections {
+            let line = match plan.binding {
+                Binding::JsonRpc | Binding::HttpJson => Line::Http1(None),
+                Binding::Grpc => {
+                    if index % grpc::CALLS == 0 {
+                        let (sender, connection) = grpc::connect(plan.target.address).await?;
+                        connections.spawn_local(connection);
+                        shared = Some(sender);
+                    }
+                    Line::Grpc(shared.clone().context("the first has a connection")?)
+                }
+            };
+            let asker = Asker::new(Rc::clone(&job), line);
+            workers.spawn_local(worker(asker, Rc::clone(&meter)));
+        }
+        watch(plan, &meter, workers).await
+    })
+    .await
+}
+
+async fn worker(mut asker: Asker, meter: Rc<Meter>) {
+    while meter.begins() {
+        match asker.ask().await {
+            Ok(took) => meter.succeeded(took),
+            Err(error) => meter.failed(&error),
+        }
     }
-    set.run_until(watch(plan, &meter, workers)).await
 }
 
 /// Counts from the end of the warm-up until the time is over or the requests are done.
@@ -192,140 +218,4 @@ async fn watch(plan: &Plan, meter: &Meter, mut workers: JoinSet<()>) -> Result<O
         errors,
         first_errors,
     })
-}
-
-/// What all connections do.
-struct Job {
-    target: Target,
-    requests: Requests,
-    case: Case,
-}
-
-enum Requests {
-    /// A new message each time.
-    Fresh(Template),
-    /// Any of these, with the mark of the task that each is about.
-    Prepared(Vec<(Vec<u8>, String)>),
-}
-
-impl Job {
-    async fn prepare(plan: &Plan) -> Result<Self> {
-        let (target, binding) = (&plan.target, plan.binding);
-        let tasks = |count| async move {
-            match plan.tasks.is_empty() {
-                true => make(target, plan.case, count).await.context("make tasks"),
-                false => Ok(plan.tasks.clone()),
-            }
-        };
-        let requests = match plan.case {
-            Case::Send | Case::Burst | Case::Flush => {
-                Requests::Fresh(Template::new(target, binding, plan.case)?)
-            }
-            Case::Get => Requests::Prepared(
-                tasks(MADE)
-                    .await?
-                    .into_iter()
-                    .map(|made| (request::get(target, binding, &made), made.mark))
-                    .collect(),
-            ),
-            Case::Resume => Requests::Prepared(
-                tasks(STREAMED)
-                    .await?
-                    .into_iter()
-                    .map(|made| {
-                        (
-                            request::subscribe(target, binding, &made.id, Some("0")),
-                            made.mark,
-                        )
-                    })
-                    .collect(),
-            ),
-            Case::List => {
-                tasks(PAGE).await?;
-                Requests::Prepared(vec![(
-                    request::list(target, binding, &plan.filter),
-                    String::new(),
-                )])
-            }
-        };
-        Ok(Self {
-            target: target.clone(),
-            requests,
-            case: plan.case,
-        })
-    }
-}
-
-async fn worker(job: Rc<Job>, meter: Rc<Meter>) {
-    let mut asker = Asker {
-        job,
-        connection: None,
-        random: Random::new(),
-        fresh: None,
-        body: Vec::new(),
-    };
-    while meter.begins() {
-        match asker.ask().await {
-            Ok(took) => meter.succeeded(took),
-            Err(error) => {
-                asker.connection = None;
-                meter.failed(&error);
-            }
-        }
-    }
-}
-
-/// One connection and what it needs to ask.
-struct Asker {
-    job: Rc<Job>,
-    connection: Option<Connection>,
-    random: Random,
-    fresh: Option<Template>,
-    body: Vec<u8>,
-}
-
-impl Asker {
-    /// Asks once and checks the answer; how long that took.
-    async fn ask(&mut self) -> Result<Duration> {
-        let connection = match &mut self.connection {
-            Some(connection) if connection.is_reusable() => connection,
-            connection => connection.insert(Connection::open(self.job.target.address).await?),
-        };
-        let fresh_mark;
-        let (request, mark) = match &self.job.requests {
-            Requests::Fresh(template) => {
-                let template = self.fresh.get_or_insert_with(|| template.clone());
-                fresh_mark = template.refresh(&mut self.random);
-                (template.bytes(), fresh_mark.as_slice())
-            }
-            Requests::Prepared(requests) => {
-                let index = self.random.next() as usize % requests.len();
-                let (request, mark) = &requests[index];
-                (request.as_slice(), mark.as_bytes())
-            }
-        };
-        let begin = Instant::now();
-        let status = connection.ask(request).await?;
-        if status != 200 {
-            connection.whole_body(&mut self.body).await?;
-            bail!("status {status}: {}", check::shown(&self.body));
-        }
-        if self.job.case.streams() {
-            let mut events = check::Events::default();
-            self.body.clear();
-            while connection.body(&mut self.body).await? {
-                events.take_lines(&mut self.body)?;
-            }
-            events.take_lines(&mut self.body)?;
-            events.finish()?;
-            return Ok(begin.elapsed());
-        }
-        connection.whole_body(&mut self.body).await?;
-        let took = begin.elapsed();
-        match self.job.case {
-            Case::List => check::page(&self.body)?,
-            _ => check::task(&self.body, mark)?,
-        }
-        Ok(took)
-    }
 }

@@ -10,7 +10,7 @@ use tokio::task::{JoinSet, LocalSet};
 use super::check::shown;
 use super::http1::Connection;
 use super::random::Random;
-use super::request::Template;
+use super::request::{self, Template};
 use super::{Binding, Case, Target};
 
 /// Connections that make tasks.
@@ -30,7 +30,8 @@ pub struct Made {
 /// # Errors
 /// When the server cannot be reached or answers something else.
 pub async fn make(target: &Target, case: Case, count: usize) -> Result<Vec<Made>> {
-    let template = Template::new(target, Binding::JsonRpc, case)?;
+    let message = request::message(target, Binding::JsonRpc, case.word(), case.streams());
+    let template = Template::new(message)?;
     let shared = Rc::new(Shared {
         left: RefCell::new(count),
         made: RefCell::new(Vec::with_capacity(count)),

@@ -5,12 +5,12 @@ use memchr::memmem;
 use serde_json::{Value, json};
 
 use super::random::{MARK_LENGTH, Random, UUID_LENGTH};
-use super::{Binding, Case, ListFilter, Made, PAGE, Target};
+use super::{Binding, ListFilter, Made, PAGE, Target};
 
 /// What stands in a template where a message id goes.
-const ID: &str = "00000000-0000-4000-8000-000000000000";
+pub(crate) const ID: &str = "00000000-0000-4000-8000-000000000000";
 /// What stands there where a mark goes.
-const MARK: &str = "----------------";
+pub(crate) const MARK: &str = "----------------";
 
 /// A request with a message, to be sent with another id and another text each time.
 #[derive(Clone, Debug)]
@@ -21,19 +21,8 @@ pub(crate) struct Template {
 }
 
 impl Template {
-    pub(crate) fn new(target: &Target, binding: Binding, case: Case) -> Result<Self> {
-        let text = format!("{} {MARK}", case.word());
-        let params = json!({
-            "message": {"messageId": ID, "role": "ROLE_USER", "parts": [{"text": text}]}
-        });
-        let (method, action) = match case.streams() {
-            true => ("SendStreamingMessage", "/message:stream"),
-            false => ("SendMessage", "/message:send"),
-        };
-        let bytes = match binding {
-            Binding::JsonRpc => call(target, method, &params, &[]),
-            _ => post(target, action, &params),
-        };
+    /// Of bytes that have [`ID`] and [`MARK`] in them.
+    pub(crate) fn new(bytes: Vec<u8>) -> Result<Self> {
         let place = |what: &str| {
             memmem::find(&bytes, what.as_bytes())
                 .context("a template has room for an id and a mark")
@@ -55,6 +44,22 @@ impl Template {
 
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+}
+
+/// A message with places for an id and a mark.
+pub(crate) fn message(target: &Target, binding: Binding, word: &str, streams: bool) -> Vec<u8> {
+    let text = format!("{word} {MARK}");
+    let params = json!({
+        "message": {"messageId": ID, "role": "ROLE_USER", "parts": [{"text": text}]}
+    });
+    let (method, action) = match streams {
+        true => ("SendStreamingMessage", "/message:stream"),
+        false => ("SendMessage", "/message:send"),
+    };
+    match binding {
+        Binding::JsonRpc => call(target, method, &params, &[]),
+        _ => post(target, action, &params),
     }
 }
 
@@ -102,6 +107,10 @@ pub(crate) fn subscribe(
             cursor.as_slice(),
         ),
     }
+}
+
+pub(crate) fn cancel(target: &Target, task: &str) -> Vec<u8> {
+    call(target, "CancelTask", &json!({"id": task}), &[])
 }
 
 fn call(target: &Target, method: &str, params: &Value, headers: &[(&str, &str)]) -> Vec<u8> {
