@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use a2ad_bench::load::{Binding, Case, IdlePlan, ListFilter, Plan, Target};
+use a2ad_bench::run::RunArguments;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
@@ -16,6 +17,8 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Puts a2ad and its peers through the same work and compares them
+    Run(RunArguments),
     /// Puts one load on a server that runs already
     Load(LoadArguments),
     /// Opens streams on which nothing happens, and then tells them all one event
@@ -108,6 +111,7 @@ impl LoadArguments {
             warm_up: Duration::try_from_secs_f64(self.warm_up)?,
             time: Duration::try_from_secs_f64(self.seconds)?,
             requests_max: self.requests,
+            pause: Duration::ZERO,
             pid: self.pid,
             tasks: Vec::new(),
             filter: ListFilter {

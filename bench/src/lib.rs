@@ -4,6 +4,13 @@
     reason = "tables and progress are what this program is for"
 )]
 
+pub mod catalogue;
+mod disk;
 pub mod histogram;
 pub mod load;
+pub mod machine;
 pub mod process;
+mod record;
+pub mod run;
+pub mod server;
+mod table;

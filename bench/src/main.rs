@@ -9,14 +9,14 @@ mod arguments;
 
 use std::process::ExitCode;
 
-use a2ad_bench::load;
-use a2ad_bench::process;
+use a2ad_bench::{load, process, run};
 use anyhow::{Context as _, Result};
 use arguments::{Arguments, Command, IdleArguments, LoadArguments};
 use clap::Parser as _;
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
+        Command::Run(arguments) => run::run(&arguments),
         Command::Load(arguments) => load(&arguments),
         Command::Idle(arguments) => idle(&arguments),
     };

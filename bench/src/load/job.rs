@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use http::Request;
 
 use super::request::{self, Template};
-use super::{Binding, Case, Made, PAGE, Plan, Target, grpc, make};
+use super::{Binding, Case, Made, Plan, Target, grpc, make};
 
 /// Tasks to ask for again.
 const MADE: usize = 1000;
@@ -52,7 +52,7 @@ impl Job {
                 _ => request::subscribe(target, binding, &made.id, Some("0")),
             }),
             Case::List => {
-                tasks(plan, PAGE).await?;
+                tasks(plan, MADE).await?;
                 let request = match binding {
                     Binding::Grpc => grpc::list(target, &plan.filter)?,
                     _ => request::list(target, binding, &plan.filter),

@@ -106,6 +106,8 @@ pub struct Plan {
     pub time: Duration,
     /// Ends it earlier, after so many requests.
     pub requests_max: Option<u64>,
+    /// What each connection waits between an answer and its next request.
+    pub pause: Duration,
     /// The server's process, for the time it takes.
     pub pid: Option<u32>,
     /// For [`Case::Get`] and [`Case::Resume`]: tasks that are there. If empty, some are made.
@@ -170,18 +172,21 @@ pub async fn run(plan: &Plan) -> Result<Outcome> {
                 }
             };
             let asker = Asker::new(Rc::clone(&job), line);
-            workers.spawn_local(worker(asker, Rc::clone(&meter)));
+            workers.spawn_local(worker(asker, Rc::clone(&meter), plan.pause));
         }
         watch(plan, &meter, workers).await
     })
     .await
 }
 
-async fn worker(mut asker: Asker, meter: Rc<Meter>) {
+async fn worker(mut asker: Asker, meter: Rc<Meter>, pause: Duration) {
     while meter.begins() {
         match asker.ask().await {
             Ok(took) => meter.succeeded(took),
             Err(error) => meter.failed(&error),
+        }
+        if !pause.is_zero() {
+            sleep(pause).await;
         }
     }
 }
