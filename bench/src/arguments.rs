@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use a2ad_bench::load::{Binding, Case, IdlePlan, ListFilter, Plan, Target};
 use a2ad_bench::run::RunArguments;
+use a2ad_bench::scale::{ScaleArguments, SoakArguments};
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
@@ -19,6 +20,10 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Puts a2ad and its peers through the same work and compares them
     Run(RunArguments),
+    /// Measures a2ad with very many tasks, pieces and streams
+    Scale(ScaleArguments),
+    /// Puts a2ad under the same load for a long time and watches its memory
+    Soak(SoakArguments),
     /// Puts one load on a server that runs already
     Load(LoadArguments),
     /// Opens streams on which nothing happens, and then tells them all one event
@@ -113,10 +118,11 @@ impl LoadArguments {
             requests_max: self.requests,
             pause: Duration::ZERO,
             pid: self.pid,
-            tasks: Vec::new(),
+            tasks: None,
             filter: ListFilter {
                 context_id: self.context_id.clone(),
                 status: self.status.clone(),
+                total: None,
             },
         })
     }

@@ -12,5 +12,6 @@ pub mod machine;
 pub mod process;
 mod record;
 pub mod run;
+pub mod scale;
 pub mod server;
 mod table;

@@ -9,7 +9,7 @@ mod arguments;
 
 use std::process::ExitCode;
 
-use a2ad_bench::{load, process, run};
+use a2ad_bench::{load, process, run, scale};
 use anyhow::{Context as _, Result};
 use arguments::{Arguments, Command, IdleArguments, LoadArguments};
 use clap::Parser as _;
@@ -17,6 +17,8 @@ use clap::Parser as _;
 fn main() -> ExitCode {
     let done = match Arguments::parse().command {
         Command::Run(arguments) => run::run(&arguments),
+        Command::Scale(arguments) => scale::scale(&arguments),
+        Command::Soak(arguments) => scale::soak(&arguments),
         Command::Load(arguments) => load(&arguments),
         Command::Idle(arguments) => idle(&arguments),
     };

@@ -12,16 +12,16 @@ pub(crate) struct Table {
 impl Table {
     /// With these columns. One that has nothing but numbers in it is set to the right.
     #[must_use]
-    pub(crate) fn new<const N: usize>(head: [&str; N]) -> Self {
+    pub(crate) fn new(head: &[&str]) -> Self {
         Self {
-            head: head.map(str::to_owned).to_vec(),
+            head: head.iter().map(|&name| name.to_owned()).collect(),
             rows: Vec::new(),
         }
     }
 
     /// Adds a row.
-    pub(crate) fn row<const N: usize>(&mut self, row: [String; N]) {
-        self.rows.push(row.to_vec());
+    pub(crate) fn row(&mut self, row: impl Into<Vec<String>>) {
+        self.rows.push(row.into());
     }
 
     /// Whether it has no rows.
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn columns_are_as_wide_as_their_widest() {
-        let mut table = Table::new(["server", "µs"]);
+        let mut table = Table::new(&["server", "µs"]);
         table.row(["a2ad".to_owned(), "12.5".to_owned()]);
         let text = "| server |   µs |\n| ------ | ---: |\n| a2ad   | 12.5 |\n";
         assert_eq!(table.to_string(), text);

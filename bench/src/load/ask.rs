@@ -50,9 +50,9 @@ impl Asker {
                 fresh_mark = template.refresh(&mut self.random);
                 (template.bytes(), fresh_mark.as_slice())
             }
-            Requests::Prepared(requests) => {
-                let index = self.random.next() as usize % requests.len();
-                let prepared = &requests[index];
+            Requests::Prepared(requests, next) => {
+                let prepared = &requests[next.get() % requests.len()];
+                next.set(next.get() + 1);
                 (prepared.request.as_slice(), prepared.mark.as_bytes())
             }
         };
@@ -63,7 +63,12 @@ impl Asker {
                     Some(open) => open,
                     None => Connection::open(self.job.target.address).await?,
                 };
-                let took = exchange(&mut open, request, case, mark, &mut self.body).await?;
+                let expected = Expected {
+                    case,
+                    mark,
+                    total: self.job.total,
+                };
+                let took = exchange(&mut open, request, &expected, &mut self.body).await?;
                 if open.is_reusable() {
                     *connection = Some(open);
                 }
@@ -79,11 +84,17 @@ impl Asker {
     }
 }
 
+/// What is right about an answer.
+struct Expected<'a> {
+    case: Case,
+    mark: &'a [u8],
+    total: Option<u64>,
+}
+
 async fn exchange(
     connection: &mut Connection,
     request: &[u8],
-    case: Case,
-    mark: &[u8],
+    expected: &Expected<'_>,
     body: &mut Vec<u8>,
 ) -> Result<Duration> {
     let begin = Instant::now();
@@ -92,7 +103,7 @@ async fn exchange(
         connection.whole_body(body).await?;
         bail!("status {status}: {}", check::shown(body));
     }
-    if case.streams() {
+    if expected.case.streams() {
         let mut events = check::Events::default();
         body.clear();
         while connection.body(body).await? {
@@ -104,9 +115,9 @@ async fn exchange(
     }
     connection.whole_body(body).await?;
     let took = begin.elapsed();
-    match case {
-        Case::List => check::page(body)?,
-        _ => check::task(body, mark)?,
+    match expected.case {
+        Case::List => check::page(body, expected.total)?,
+        _ => check::task(body, expected.mark)?,
     }
     Ok(took)
 }

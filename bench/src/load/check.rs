@@ -2,7 +2,7 @@
 
 use a2ad_proto::pb::Message as _;
 use a2ad_proto::{StreamResponse, TaskState};
-use anyhow::{Result, bail, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use memchr::{memchr, memmem};
 
 /// Events in a stream: the task, `working`, the pieces of one artifact, `completed`.
@@ -32,10 +32,21 @@ pub(crate) fn task(body: &[u8], mark: &[u8]) -> Result<()> {
 }
 
 /// What has to be on a page.
-pub(crate) fn page(body: &[u8]) -> Result<()> {
+pub(crate) fn page(body: &[u8], total: Option<u64>) -> Result<()> {
     let tasks = memmem::find_iter(body, b"\"status\"").count();
     ensure!(tasks == PAGE, "{tasks} tasks on a page: {}", shown(body));
-    ensure!(has(body, b"\"totalSize\""), "no total: {}", shown(body));
+    let name = b"\"totalSize\":";
+    let found = memmem::rfind(body, name).map(|at| &body[at + name.len()..]);
+    let found = found.with_context(|| format!("no total: {}", shown(body)))?;
+    let digits = found
+        .trim_ascii_start()
+        .iter()
+        .take_while(|byte| byte.is_ascii_digit());
+    let found = digits.fold(0, |number, digit| number * 10 + u64::from(digit - b'0'));
+    ensure!(
+        total.is_none_or(|total| total == found),
+        "{found} tasks in all"
+    );
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use super::http1::Connection;
 use super::prepare::task_id;
 use super::random::Random;
 use super::request::{self, Template};
-use super::{Binding, Case, Target};
+use super::{Binding, Target};
 use crate::histogram::Histogram;
 use crate::process::resident_kib;
 
@@ -89,7 +89,7 @@ pub async fn idle(plan: &IdlePlan) -> Result<IdleOutcome> {
 
 /// Makes a task that stays at work, and the stream that keeps some servers working on it.
 async fn hold(target: &Target) -> Result<(String, Connection)> {
-    let message = request::message(target, Binding::JsonRpc, "hold", true);
+    let message = request::message(target, Binding::JsonRpc, "hold", None, true);
     let mut template = Template::new(message)?;
     template.refresh(&mut Random::new());
     let mut connection = Connection::open(target.address).await?;
@@ -100,7 +100,7 @@ async fn hold(target: &Target) -> Result<(String, Connection)> {
         let more = connection.body(&mut body).await?;
         ensure!(more, "the task does not stay at work: {}", shown(&body));
     }
-    let id = task_id(&body, Case::Burst);
+    let id = task_id(&body, true);
     Ok((
         id.with_context(|| format!("no task: {}", shown(&body)))?,
         connection,

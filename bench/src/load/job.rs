@@ -1,10 +1,12 @@
 //! What all connections of a load do.
 
+use std::cell::Cell;
+
 use anyhow::{Context as _, Result};
 use http::Request;
 
 use super::request::{self, Template};
-use super::{Binding, Case, Made, Plan, Target, grpc, make};
+use super::{Binding, Case, Made, Making, Plan, Target, grpc};
 
 /// Tasks to ask for again.
 const MADE: usize = 1000;
@@ -17,13 +19,21 @@ pub(crate) struct Job {
     /// The headers of a gRPC call; over HTTP/1.1 they are part of the requests.
     pub(crate) grpc_head: Request<()>,
     pub(crate) case: Case,
+    /// For lists, how many tasks there are in all, if that is known.
+    pub(crate) total: Option<u64>,
 }
 
 pub(crate) enum Requests {
     /// A new message each time.
     Fresh(Template),
-    /// Any of these.
-    Prepared(Vec<Prepared>),
+    /// Each of these in turn.
+    Prepared(Vec<Prepared>, Cell<usize>),
+}
+
+impl Requests {
+    fn prepared(requests: Vec<Prepared>) -> Self {
+        Self::Prepared(requests, Cell::new(0))
+    }
 }
 
 pub(crate) struct Prepared {
@@ -40,7 +50,7 @@ impl Job {
             Case::Send | Case::Burst | Case::Flush => {
                 Requests::Fresh(Template::new(match binding {
                     Binding::Grpc => grpc::message(target, case),
-                    _ => request::message(target, binding, case.word(), case.streams()),
+                    _ => request::message(target, binding, case.word(), None, case.streams()),
                 })?)
             }
             Case::Get => about(tasks(plan, MADE).await?, |made| match binding {
@@ -57,7 +67,7 @@ impl Job {
                     Binding::Grpc => grpc::list(target, &plan.filter)?,
                     _ => request::list(target, binding, &plan.filter),
                 };
-                Requests::Prepared(vec![Prepared {
+                Requests::prepared(vec![Prepared {
                     request,
                     mark: String::new(),
                 }])
@@ -68,18 +78,20 @@ impl Job {
             requests,
             grpc_head: grpc::head(target, case)?,
             case,
+            total: plan.filter.total,
         })
     }
 }
 
 /// The tasks that are there, or `count` new ones.
 async fn tasks(plan: &Plan, count: usize) -> Result<Vec<Made>> {
-    if plan.tasks.is_empty() {
-        return make(&plan.target, plan.case, count)
-            .await
-            .context("make tasks");
+    match &plan.tasks {
+        Some(tasks) => Ok(tasks.clone()),
+        None => {
+            let making = Making::of(&plan.target, plan.case, count);
+            making.make().await.context("make tasks")
+        }
     }
-    Ok(plan.tasks.clone())
 }
 
 fn about(tasks: Vec<Made>, request: impl Fn(&Made) -> Vec<u8>) -> Requests {
@@ -87,5 +99,5 @@ fn about(tasks: Vec<Made>, request: impl Fn(&Made) -> Vec<u8>) -> Requests {
         request: request(&made),
         mark: made.mark,
     };
-    Requests::Prepared(tasks.into_iter().map(prepare).collect())
+    Requests::prepared(tasks.into_iter().map(prepare).collect())
 }

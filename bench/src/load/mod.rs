@@ -8,6 +8,7 @@ mod grpc;
 mod http1;
 mod idle;
 mod job;
+mod long;
 mod meter;
 mod prepare;
 mod random;
@@ -23,7 +24,8 @@ use tokio::time::{sleep, timeout};
 
 pub use check::{EVENTS, PAGE, PIECES};
 pub use idle::{IdleOutcome, IdlePlan, idle};
-pub use prepare::{Made, make};
+pub use long::{LongOutcome, LongPlan, long};
+pub use prepare::{Made, Making};
 pub use target::Target;
 
 use crate::histogram::Histogram;
@@ -87,6 +89,8 @@ pub struct ListFilter {
     pub context_id: Option<String>,
     /// Those in a state.
     pub status: Option<String>,
+    /// How many there are in all, if that is known.
+    pub total: Option<u64>,
 }
 
 /// What to do.
@@ -110,8 +114,9 @@ pub struct Plan {
     pub pause: Duration,
     /// The server's process, for the time it takes.
     pub pid: Option<u32>,
-    /// For [`Case::Get`] and [`Case::Resume`]: tasks that are there. If empty, some are made.
-    pub tasks: Vec<Made>,
+    /// Tasks that are there, for [`Case::Get`] and [`Case::Resume`] to ask for. If not given, these and
+    /// [`Case::List`] make some.
+    pub tasks: Option<Vec<Made>>,
     /// For [`Case::List`].
     pub filter: ListFilter,
 }

@@ -48,11 +48,19 @@ impl Template {
 }
 
 /// A message with places for an id and a mark.
-pub(crate) fn message(target: &Target, binding: Binding, word: &str, streams: bool) -> Vec<u8> {
+pub(crate) fn message(
+    target: &Target,
+    binding: Binding,
+    word: &str,
+    context_id: Option<&str>,
+    streams: bool,
+) -> Vec<u8> {
     let text = format!("{word} {MARK}");
-    let params = json!({
-        "message": {"messageId": ID, "role": "ROLE_USER", "parts": [{"text": text}]}
-    });
+    let mut message = json!({"messageId": ID, "role": "ROLE_USER", "parts": [{"text": text}]});
+    if let Some(context_id) = context_id {
+        message["contextId"] = context_id.into();
+    }
+    let params = json!({"message": message});
     let (method, action) = match streams {
         true => ("SendStreamingMessage", "/message:stream"),
         false => ("SendMessage", "/message:send"),

@@ -254,7 +254,7 @@ impl<'a> Run<'a> {
                 requests_max: None,
                 pid: Some(server.pid()),
                 pause: Duration::ZERO,
-                tasks: Vec::new(),
+                tasks: None,
                 filter: ListFilter::default(),
             };
             let outcome = runtime.block_on(load::run(&plan)).context(measure.name)?;

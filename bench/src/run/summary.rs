@@ -105,7 +105,7 @@ pub(super) fn tables(summaries: &[Summary], idle: &[MeasuredIdle]) -> String {
             let _strings_take_everything = write!(text, "**{title}**\n\n{table}\n");
         }
     };
-    let mut who = Table::new(["server", "what", "version"]);
+    let mut who = Table::new(&["server", "what", "version"]);
     for peer in PEERS {
         if summaries.iter().any(|it| it.server == peer.name)
             || idle.iter().any(|it| it.server == peer.name)
@@ -116,7 +116,7 @@ pub(super) fn tables(summaries: &[Summary], idle: &[MeasuredIdle]) -> String {
     }
     add("Servers", who);
     for measure in MEASURES {
-        let mut table = Table::new([
+        let mut table = Table::new(&[
             "server",
             "CPU µs",
             "÷ bare axum",
@@ -147,7 +147,7 @@ pub(super) fn tables(summaries: &[Summary], idle: &[MeasuredIdle]) -> String {
         }
         add(measure.title, table);
     }
-    let mut table = Table::new([
+    let mut table = Table::new(&[
         "server",
         "streams",
         "KiB each",
