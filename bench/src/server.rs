@@ -1,7 +1,7 @@
 //! A server under test: a process of its own, on a core of its own, that never outlives us.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
@@ -19,10 +19,15 @@ const START_MAX: Duration = Duration::from_secs(60);
 /// How long an end in good order may take.
 const STOP_MAX: Duration = Duration::from_secs(30);
 
+/// Kills the process that its argument names if its input ends without a word.
+const WATCH: &str = r#"trap '' INT TERM HUP; read -r _ || kill -KILL "$1""#;
+
 /// A running server.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
+    /// Sees to it that it ends with us, also if we are killed.
+    watch: Child,
     /// Where it is.
     pub target: Target,
     /// From its start until it said where it listens.
@@ -53,9 +58,12 @@ impl Server {
         let url = first_address(said).recv_timeout(START_MAX);
         let started_in = begin.elapsed();
         let target = url.context("it does not say where it listens");
-        match target.and_then(|url| Target::parse(&url)) {
-            Ok(target) => Ok(Self {
+        let target = target.and_then(|url| Target::parse(&url));
+        let watched = target.and_then(|target| Ok((target, watch(child.id())?)));
+        match watched {
+            Ok((target, watch)) => Ok(Self {
                 child,
+                watch,
                 target,
                 started_in,
             }),
@@ -106,8 +114,20 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         // Whoever wants to know how it ended calls one of the others.
-        drop(end(&mut self.child));
+        let _ended = end(&mut self.child);
+        // Only now: its id may soon be that of another process.
+        if let Some(mut word) = self.watch.stdin.take() {
+            let _ended = word.write_all(b"over\n");
+        }
+        let _ended = self.watch.wait();
     }
+}
+
+fn watch(pid: u32) -> Result<Child> {
+    let mut command = Command::new("sh");
+    command.args(["-c", WATCH, "watch"]).arg(pid.to_string());
+    command.stdin(Stdio::piped()).stdout(Stdio::null());
+    command.spawn().context("watch over the server")
 }
 
 fn end(child: &mut Child) -> Result<()> {
