@@ -5,6 +5,7 @@ use std::time::Duration;
 use a2ad_bench::load::{Binding, Case, IdlePlan, ListFilter, Plan, Target};
 use a2ad_bench::run::RunArguments;
 use a2ad_bench::scale::{ScaleArguments, SoakArguments};
+use a2ad_bench::smoke::SmokeArguments;
 use anyhow::Result;
 use clap::{Args, Parser, Subcommand};
 
@@ -24,6 +25,8 @@ pub(crate) enum Command {
     Scale(ScaleArguments),
     /// Puts a2ad under the same load for a long time and watches its memory
     Soak(SoakArguments),
+    /// Tries every case in small with an a2ad, to see that the benchmarks work
+    Smoke(SmokeArguments),
     /// Puts one load on a server that runs already
     Load(LoadArguments),
     /// Opens streams on which nothing happens, and then tells them all one event

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the programs are.
+/// Where the programs are; by default where `cargo xtask bench` puts them, seen from the root of the sources.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Places {
     /// The a2ad binary
@@ -27,6 +27,20 @@ pub struct Places {
     /// The folder for what is measured; on the disk that durability is to be measured on
     #[arg(long, default_value = "target/bench")]
     pub work: PathBuf,
+}
+
+impl Places {
+    /// A configuration of a2ad.
+    #[must_use]
+    pub fn agents(&self, name: &str) -> PathBuf {
+        agents(&self.sources, name)
+    }
+}
+
+/// A configuration of a2ad in the folder `bench` of the sources.
+#[must_use]
+pub fn agents(sources: &Path, name: &str) -> PathBuf {
+    sources.join("agents").join(format!("{name}.yaml"))
 }
 
 /// What becomes of tasks.
@@ -55,13 +69,8 @@ pub struct Peer {
     pub ours: bool,
     /// Whether a cancel reaches those who follow a task.
     pub cancels: bool,
-    /// Streams to hold open: some cannot have more.
-    pub idle_streams: usize,
     command: fn(&Places, &Path) -> Command,
 }
-
-/// Idle streams where nothing stands in the way.
-const IDLE_STREAMS: usize = 1000;
 
 /// Against whom everybody is compared.
 pub const YARDSTICK: &str = "bare-axum";
@@ -74,7 +83,6 @@ pub const PEERS: &[Peer] = &[
         keeps: Keeps::Bare,
         ours: false,
         cancels: false,
-        idle_streams: IDLE_STREAMS,
         command: |places, _| rust_peer(places, "bare-hyper"),
     },
     Peer {
@@ -83,7 +91,6 @@ pub const PEERS: &[Peer] = &[
         keeps: Keeps::Bare,
         ours: false,
         cancels: false,
-        idle_streams: IDLE_STREAMS,
         command: |places, _| rust_peer(places, "bare-axum"),
     },
     Peer {
@@ -92,8 +99,7 @@ pub const PEERS: &[Peer] = &[
         keeps: Keeps::Durably,
         ours: true,
         cancels: true,
-        idle_streams: IDLE_STREAMS,
-        command: |places, data| a2ad(places, data, "a2ad.yaml", "full"),
+        command: |places, data| a2ad(&places.a2ad, &places.agents("a2ad"), data, "full"),
     },
     Peer {
         name: "a2ad-os",
@@ -101,8 +107,7 @@ pub const PEERS: &[Peer] = &[
         keeps: Keeps::OnDisk,
         ours: true,
         cancels: true,
-        idle_streams: IDLE_STREAMS,
-        command: |places, data| a2ad(places, data, "a2ad.yaml", "os"),
+        command: |places, data| a2ad(&places.a2ad, &places.agents("a2ad"), data, "os"),
     },
     Peer {
         name: "official",
@@ -110,7 +115,6 @@ pub const PEERS: &[Peer] = &[
         keeps: Keeps::InMemory,
         ours: false,
         cancels: true,
-        idle_streams: IDLE_STREAMS,
         command: |places, _| rust_peer(places, "official"),
     },
     Peer {
@@ -119,7 +123,6 @@ pub const PEERS: &[Peer] = &[
         keeps: Keeps::InMemory,
         ours: false,
         cancels: true,
-        idle_streams: IDLE_STREAMS,
         command: |places, _| rust_peer(places, "protocol"),
     },
     Peer {
@@ -128,7 +131,6 @@ pub const PEERS: &[Peer] = &[
         keeps: Keeps::OnDisk,
         ours: false,
         cancels: true,
-        idle_streams: IDLE_STREAMS,
         command: |places, data| {
             let mut command = rust_peer(places, "protocol");
             command.arg("127.0.0.1:0").arg(data.join("tasks.db"));
@@ -141,7 +143,6 @@ pub const PEERS: &[Peer] = &[
         keeps: Keeps::InMemory,
         ours: false,
         cancels: true,
-        idle_streams: IDLE_STREAMS,
         command: |places, _| {
             let mut command = Command::new(&places.node);
             command.arg(places.js.join("server.mjs"));
@@ -154,7 +155,6 @@ pub const PEERS: &[Peer] = &[
         keeps: Keeps::InMemory,
         ours: false,
         cancels: true,
-        idle_streams: IDLE_STREAMS,
         command: |places, _| {
             let mut command = Command::new(&places.python);
             command.arg(places.sources.join("peers/python/server.py"));
@@ -217,12 +217,12 @@ impl Peer {
     }
 }
 
-/// a2ad with a configuration from `bench/agents`.
+/// Starts a2ad on any free port.
 #[must_use]
-pub fn a2ad(places: &Places, data: &Path, config: &str, durability: &str) -> Command {
-    let mut command = Command::new(&places.a2ad);
+pub fn a2ad(binary: &Path, config: &Path, data: &Path, durability: &str) -> Command {
+    let mut command = Command::new(binary);
     command.args(["serve", "--listen", "127.0.0.1:0", "--config"]);
-    command.arg(places.sources.join("agents").join(config));
+    command.arg(config);
     command.arg("--data-dir").arg(data);
     command.env("A2AD_DURABILITY", durability);
     command

@@ -14,4 +14,5 @@ mod record;
 pub mod run;
 pub mod scale;
 pub mod server;
+pub mod smoke;
 mod table;

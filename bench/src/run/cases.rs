@@ -15,6 +15,8 @@ pub(crate) struct Measure {
     pub(crate) connections: usize,
     /// Whether it is for a2ad alone.
     pub(crate) ours_only: bool,
+    /// The same over JSON-RPC, to compare a binding with.
+    pub(crate) over_json_rpc: Option<&'static str>,
 }
 
 /// What holds streams open, which is measured in another way.
@@ -33,10 +35,17 @@ const fn shared(
         binding: Binding::JsonRpc,
         connections,
         ours_only: false,
+        over_json_rpc: None,
     }
 }
 
-const fn ours(name: &'static str, title: &'static str, case: Case, binding: Binding) -> Measure {
+const fn ours(
+    name: &'static str,
+    title: &'static str,
+    case: Case,
+    binding: Binding,
+    over_json_rpc: Option<&'static str>,
+) -> Measure {
     Measure {
         name,
         title,
@@ -44,6 +53,7 @@ const fn ours(name: &'static str, title: &'static str, case: Case, binding: Bind
         binding,
         connections: 32,
         ours_only: true,
+        over_json_rpc,
     }
 }
 
@@ -75,37 +85,49 @@ pub(crate) const MEASURES: &[Measure] = &[
         "replay of 20 events, 32 connections",
         Case::Resume,
         Binding::JsonRpc,
+        None,
     ),
     ours(
         "http-json-get",
         "GetTask over HTTP+JSON",
         Case::Get,
         Binding::HttpJson,
+        Some("get"),
     ),
     ours(
         "http-json-send",
         "SendMessage over HTTP+JSON",
         Case::Send,
         Binding::HttpJson,
+        Some("send"),
     ),
     ours(
         "http-json-burst",
         "stream of 20 events over HTTP+JSON",
         Case::Burst,
         Binding::HttpJson,
+        Some("burst"),
     ),
-    ours("grpc-get", "GetTask over gRPC", Case::Get, Binding::Grpc),
+    ours(
+        "grpc-get",
+        "GetTask over gRPC",
+        Case::Get,
+        Binding::Grpc,
+        Some("get"),
+    ),
     ours(
         "grpc-send",
         "SendMessage over gRPC",
         Case::Send,
         Binding::Grpc,
+        Some("send"),
     ),
     ours(
         "grpc-burst",
         "stream of 20 events over gRPC",
         Case::Burst,
         Binding::Grpc,
+        Some("burst"),
     ),
 ];
 

@@ -21,6 +21,9 @@ use crate::server::Server;
 use crate::{disk, process, record};
 use cases::{IDLE, MEASURES, Measure};
 
+/// Streams that are held open: a2a-protocol-server has no more than 1,024.
+const IDLE_STREAMS: usize = 1000;
+
 /// What to run, and how long.
 #[derive(Clone, Debug, clap::Args)]
 pub struct RunArguments {
@@ -73,6 +76,8 @@ struct Measured {
 struct MeasuredIdle {
     round: usize,
     server: &'static str,
+    /// From the start of the process until it listened.
+    start_ms: f64,
     streams: usize,
     rss_kib: u64,
     kib_each: f64,
@@ -289,7 +294,7 @@ impl<'a> Run<'a> {
     ) -> Result<MeasuredIdle> {
         let outcome = runtime.block_on(load::idle(&IdlePlan {
             target: server.target.at(peer.stream_path()),
-            streams: peer.idle_streams,
+            streams: IDLE_STREAMS,
             pid: server.pid(),
             settle: self.warm_up * 2,
             cancels: peer.cancels,
@@ -301,6 +306,7 @@ impl<'a> Run<'a> {
         Ok(MeasuredIdle {
             round,
             server: peer.name,
+            start_ms: server.started_in.as_secs_f64() * 1e3,
             streams: outcome.streams,
             rss_kib: outcome.before_kib,
             kib_each: outcome.kib_each(),

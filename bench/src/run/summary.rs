@@ -28,6 +28,8 @@ pub(super) struct Summary {
     to_yardstick: Option<f64>,
     /// How much more than the best SDK that keeps tasks in memory.
     to_fastest_in_memory: Option<f64>,
+    /// How much more than the same server over JSON-RPC.
+    to_json_rpc: Option<f64>,
 }
 
 pub(super) fn summarise(results: &Results) -> Vec<Summary> {
@@ -35,7 +37,7 @@ pub(super) fn summarise(results: &Results) -> Vec<Summary> {
     for measure in MEASURES {
         let of_case: Vec<Summary> = PEERS
             .iter()
-            .filter_map(|peer| of_server(results, peer, measure.name))
+            .filter_map(|peer| of_server(results, peer.name, measure.name))
             .collect();
         let cpu = |wanted: &dyn Fn(&Peer) -> bool| {
             let peers = PEERS.iter().filter(|peer| wanted(peer));
@@ -50,26 +52,31 @@ pub(super) fn summarise(results: &Results) -> Vec<Summary> {
         };
         let yardstick = cpu(&|peer| peer.name == YARDSTICK);
         let in_memory = cpu(&|peer| peer.keeps == Keeps::InMemory);
+        let over_json_rpc = |server: &'static str| {
+            let over_json_rpc = measure.over_json_rpc?;
+            of_server(results, server, over_json_rpc)?.cpu_us
+        };
         summaries.extend(of_case.into_iter().map(|summary| Summary {
             to_yardstick: ratio(summary.cpu_us, yardstick),
             to_fastest_in_memory: ratio(summary.cpu_us, in_memory),
+            to_json_rpc: ratio(summary.cpu_us, over_json_rpc(summary.server)),
             ..summary
         }));
     }
     summaries
 }
 
-fn of_server(results: &Results, peer: &Peer, case: &'static str) -> Option<Summary> {
+fn of_server(results: &Results, server: &'static str, case: &'static str) -> Option<Summary> {
     let all: Vec<&Measured> = results
         .measured
         .iter()
-        .filter(|measured| measured.server == peer.name && measured.case == case)
+        .filter(|measured| measured.server == server && measured.case == case)
         .collect();
     let middle = |value: &dyn Fn(&Measured) -> Option<f64>| {
         median(all.iter().filter_map(|measured| value(measured)).collect())
     };
     Some(Summary {
-        server: peer.name,
+        server,
         case,
         cpu_us: middle(&|it| it.cpu_us),
         rate: middle(&|it| Some(it.rate))?,
@@ -80,6 +87,7 @@ fn of_server(results: &Results, peer: &Peer, case: &'static str) -> Option<Summa
         errors: all.iter().map(|it| it.errors).sum(),
         to_yardstick: None,
         to_fastest_in_memory: None,
+        to_json_rpc: None,
     })
 }
 
@@ -96,6 +104,30 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
         _ => Some((values[middle - 1] + values[middle]) / 2.0),
     }
 }
+
+const SHARED_HEAD: [&str; 10] = [
+    "server",
+    "CPU µs",
+    "÷ bare axum",
+    "÷ fastest in-memory SDK",
+    "per second",
+    "best",
+    "p50 ms",
+    "p99 ms",
+    "errors",
+    "sync µs",
+];
+const BINDING_HEAD: [&str; 9] = [
+    "server",
+    "CPU µs",
+    "÷ its JSON-RPC",
+    "per second",
+    "best",
+    "p50 ms",
+    "p99 ms",
+    "errors",
+    "sync µs",
+];
 
 /// A table for each case, in Markdown.
 pub(super) fn tables(summaries: &[Summary], idle: &[MeasuredIdle]) -> String {
@@ -116,27 +148,18 @@ pub(super) fn tables(summaries: &[Summary], idle: &[MeasuredIdle]) -> String {
     }
     add("Servers", who);
     for measure in MEASURES {
-        let mut table = Table::new(&[
-            "server",
-            "CPU µs",
-            "÷ bare axum",
-            "÷ fastest in-memory SDK",
-            "per second",
-            "best",
-            "p50 ms",
-            "p99 ms",
-            "errors",
-            "sync µs",
-        ]);
-        for summary in summaries
-            .iter()
-            .filter(|summary| summary.case == measure.name)
-        {
-            table.row([
-                summary.server.to_owned(),
-                number(summary.cpu_us),
-                number(summary.to_yardstick),
-                number(summary.to_fastest_in_memory),
+        let mut table = Table::new(match measure.over_json_rpc {
+            None => &SHARED_HEAD,
+            Some(_) => &BINDING_HEAD,
+        });
+        for summary in summaries.iter().filter(|it| it.case == measure.name) {
+            let ratios = match measure.over_json_rpc {
+                None => vec![summary.to_yardstick, summary.to_fastest_in_memory],
+                Some(_) => vec![summary.to_json_rpc],
+            };
+            let mut row = vec![summary.server.to_owned(), number(summary.cpu_us)];
+            row.extend(ratios.into_iter().map(number));
+            row.extend([
                 number(Some(summary.rate)),
                 number(Some(summary.rate_best)),
                 number(Some(summary.p50_ms)),
@@ -144,6 +167,7 @@ pub(super) fn tables(summaries: &[Summary], idle: &[MeasuredIdle]) -> String {
                 summary.errors.to_string(),
                 number(summary.sync_us),
             ]);
+            table.row(row);
         }
         add(measure.title, table);
     }
@@ -151,6 +175,7 @@ pub(super) fn tables(summaries: &[Summary], idle: &[MeasuredIdle]) -> String {
         "server",
         "streams",
         "KiB each",
+        "start ms",
         "RSS before, MiB",
         "event p50 ms",
         "event p99 ms",
@@ -165,13 +190,17 @@ pub(super) fn tables(summaries: &[Summary], idle: &[MeasuredIdle]) -> String {
                 peer.name.to_owned(),
                 first.streams.to_string(),
                 number(middle(&|it| Some(it.kib_each))),
+                number(middle(&|it| Some(it.start_ms))),
                 number(middle(&|it| Some(it.rss_kib as f64 / 1024.0))),
                 number(middle(&|it| it.event_p50_ms)),
                 number(middle(&|it| it.event_p99_ms)),
             ]);
         }
     }
-    add("Idle streams, and then one event to all of them", table);
+    add(
+        "Start, idle streams, and then one event to all of them",
+        table,
+    );
     text
 }
 

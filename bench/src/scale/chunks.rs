@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use tokio::runtime::Runtime;
 
 use super::{Found, Scale};
+use crate::catalogue::a2ad;
 use crate::load::{self, LongPlan};
 use crate::server::Server;
 
@@ -77,9 +77,8 @@ pub(super) fn measure(scale: &Scale<'_>, runtime: &Runtime) -> Result<Vec<Found>
 }
 
 fn start(scale: &Scale<'_>, config: &Path, data: &Path) -> Result<Server> {
-    let mut command = Command::new(&scale.arguments.places.a2ad);
-    command.args(["serve", "--listen", "127.0.0.1:0", "--config"]);
-    command.arg(config).arg("--data-dir").arg(data.join("data"));
+    let binary = &scale.arguments.places.a2ad;
+    let mut command = a2ad(binary, config, &data.join("data"), "full");
     let log = scale.work().join("chunks.log");
     Server::start(&mut command, Some(scale.arguments.server_core), &log)
 }

@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, ensure};
 use tokio::runtime::Runtime;
 
 use super::Scale;
+use crate::catalogue::a2ad;
 use crate::load::{Made, Making, Target};
 use crate::server::Server;
 
@@ -173,7 +174,7 @@ impl Store {
 impl Scale<'_> {
     pub(super) fn start(&self, data: &Path, durability: &str) -> Result<Server> {
         let places = &self.arguments.places;
-        let mut command = crate::catalogue::a2ad(places, data, "scale.yaml", durability);
+        let mut command = a2ad(&places.a2ad, &places.agents("scale"), data, durability);
         let log = self.work().join("scale.log");
         Server::start(&mut command, Some(self.arguments.server_core), &log)
     }
