@@ -125,7 +125,8 @@ pub fn run(arguments: &RunArguments) -> Result<bool> {
     println!("written: {0}/run.json and {0}/run.svg", work.display());
     if arguments.record {
         let docs = arguments.places.sources.with_file_name("docs");
-        let text = format!("{}\n\n{tables}", machine.line());
+        let picture = "![CPU time per request of every server](performance.svg)";
+        let text = format!("{}\n\n{picture}\n\n{tables}", machine.line());
         record::record(&docs.join("performance.md"), "run", &text)?;
         fs::write(docs.join("performance.svg"), svg)?;
     }
