@@ -1,4 +1,8 @@
 //! The bare agent on hyper alone: what A2A costs when nothing is in the way.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "this is what the servers are compared with, not one of them"
+)]
 
 use std::convert::Infallible;
 
