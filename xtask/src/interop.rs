@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, bail, ensure};
 
+use crate::python::{self, Environment};
+use crate::servers;
 use crate::workspace::{cargo, root, succeed, target_directory};
-use crate::{python, servers};
 
 /// What the server has. The clients are tested over each of these bindings, and fail if the
 /// agent card does not list exactly these.
@@ -220,8 +221,9 @@ fn address(said: ChildStdout) -> Option<String> {
 }
 
 fn python_tests(place: &Place) -> Result<Command> {
-    python::install(&place.tools)?;
-    let mut command = python::python(&place.tools);
+    let environment = Environment::interop(&place.tools);
+    environment.install()?;
+    let mut command = environment.python();
     command.args(["-m", "pytest", "--quiet", "--no-header", "--tb=short"]);
     // Nothing is to be written into the sources.
     command.args(["-p", "no:cacheprovider"]);
@@ -233,7 +235,8 @@ fn python_tests(place: &Place) -> Result<Command> {
 fn js_tests(place: &Place) -> Result<Command> {
     let folder = place.work.join("js").join("tests");
     let sources = root().join("interop").join("js");
-    let node = node_packages(place, &sources, &folder, "interop.test.mjs")?;
+    let environment = Environment::interop(&place.tools);
+    let node = node_packages(&environment, &sources, &folder, "interop.test.mjs")?;
     let mut command = Command::new(node);
     // A test that hangs has its own deadline; one that is over does not wait for connections.
     command.args(["--test", "--test-force-exit", "--test-reporter=dot"]);
@@ -245,20 +248,20 @@ fn js_tests(place: &Place) -> Result<Command> {
 /// modules are looked for above the file that imports them, and nothing is to be written into the
 /// sources.
 pub(crate) fn node_packages(
-    place: &Place,
+    environment: &Environment,
     sources: &Path,
     folder: &Path,
     program: &str,
 ) -> Result<PathBuf> {
-    python::install(&place.tools)?;
-    let home = python::node(&place.tools)?;
+    environment.install()?;
+    let home = environment.node()?;
     let node = home.join("bin").join("node");
     fs::create_dir_all(folder)?;
     for name in ["package.json", "package-lock.json", program] {
         fs::copy(sources.join(name), folder.join(name)).with_context(|| format!("copy {name}"))?;
     }
     let pinned = [
-        python::pinned()?,
+        environment.pinned()?,
         python::read(&[
             &folder.join("package.json"),
             &folder.join("package-lock.json"),

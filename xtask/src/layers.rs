@@ -116,6 +116,12 @@ const LAYERS: &[Layer] = &[
         outermost: true,
     },
     Layer {
+        name: "a2ad-bench",
+        ours: &["a2ad-proto"],
+        not: &[],
+        outermost: true,
+    },
+    Layer {
         name: "a2ad-interop",
         ours: &[],
         not: &[],

@@ -5,6 +5,7 @@
     reason = "talking to the terminal is what this program is for"
 )]
 
+mod bench;
 mod ci;
 mod deny;
 mod generate;
@@ -23,6 +24,7 @@ use requirements::Form;
 const USAGE: &str = "\
 cargo xtask <command>
 
+  bench [arguments]   a2ad beside its peers; see bench/README.md (`bench run --help` for arguments)
   ci                  everything that has to be right before a change lands
   ci --list           the names of its steps
   ci <step>…          only these steps
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
 fn run(arguments: &[String]) -> Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
+        ["bench", arguments @ ..] => bench::run(arguments),
         ["ci", "--list"] => {
             ci::list();
             Ok(())

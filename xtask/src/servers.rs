@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::interop::{Place, START, node_packages, without_proxies};
-use crate::python;
+use crate::python::Environment;
 use crate::workspace::{cargo, root, succeed};
 
 /// How long a server may take to end.
@@ -94,8 +94,9 @@ fn tests() -> Command {
 }
 
 fn python_server(place: &Place) -> Result<Command> {
-    python::install(&place.tools)?;
-    let mut command = python::python(&place.tools);
+    let environment = Environment::interop(&place.tools);
+    environment.install()?;
+    let mut command = environment.python();
     command.arg(sources("python").join("server.py"));
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     Ok(command)
@@ -103,7 +104,8 @@ fn python_server(place: &Place) -> Result<Command> {
 
 fn js_server(place: &Place) -> Result<Command> {
     let folder = place.work.join("servers").join("js");
-    let node = node_packages(place, &sources("js"), &folder, "server.mjs")?;
+    let environment = Environment::interop(&place.tools);
+    let node = node_packages(&environment, &sources("js"), &folder, "server.mjs")?;
     let mut command = Command::new(node);
     command.arg(folder.join("server.mjs"));
     Ok(command)
