@@ -2,7 +2,7 @@
 //
 // It listens where its first argument says, by default on any free port of the loopback interface.
 
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as others } from 'node:timers/promises';
 
 import { TaskState } from '@a2a-js/sdk';
 import { AgentEvent, DefaultRequestHandler, InMemoryTaskStore } from '@a2a-js/sdk/server';
@@ -11,7 +11,6 @@ import express from 'express';
 
 // The same as in ../rust/src/lib.rs.
 const PIECES = 17;
-const PAUSE_MS = 1;
 
 const part = ($case, value) => ({
   content: { $case, value },
@@ -69,14 +68,14 @@ class Agent {
     status(TaskState.TASK_STATE_WORKING);
     if (word === 'burst' || word === 'flush') {
       for (let number = 0; number < PIECES; number += 1) {
-        if (word === 'flush') await sleep(PAUSE_MS);
+        if (word === 'flush') await others();
         const data = {
           n: number,
           text: `piece ${String(number).padStart(2, '0')} of the answer`,
         };
         artifact('answer', part('data', data), number > 0, number + 1 === PIECES);
       }
-      if (word === 'flush') await sleep(PAUSE_MS);
+      if (word === 'flush') await others();
     } else if (word === 'hold') {
       await new Promise((release) => this.held.set(taskId, release));
       this.held.delete(taskId);

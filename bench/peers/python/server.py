@@ -20,7 +20,6 @@ from a2a.types.a2a_pb2 import AgentCapabilities, AgentCard, AgentInterface, Agen
 
 # The same as in ../rust/src/lib.rs.
 PIECES = 17
-PAUSE = 0.001
 
 
 class Agent(AgentExecutor):
@@ -36,7 +35,7 @@ class Agent(AgentExecutor):
         if word in ('burst', 'flush'):
             for number in range(PIECES):
                 if word == 'flush':
-                    await asyncio.sleep(PAUSE)
+                    await asyncio.sleep(0)
                 data = {'n': number, 'text': f'piece {number:02} of the answer'}
                 await updater.add_artifact(
                     [new_data_part(data)],
@@ -45,7 +44,7 @@ class Agent(AgentExecutor):
                     last_chunk=number + 1 == PIECES,
                 )
             if word == 'flush':
-                await asyncio.sleep(PAUSE)
+                await asyncio.sleep(0)
         elif word == 'hold':
             await asyncio.Event().wait()
         else:

@@ -56,7 +56,7 @@ pub enum Case {
     Send,
     /// SendStreamingMessage to an agent that says 20 events at once.
     Burst,
-    /// SendStreamingMessage to an agent that pauses before each of them.
+    /// SendStreamingMessage to an agent that flushes each of them.
     Flush,
     /// GetTask of one of a thousand tasks.
     Get,

@@ -15,15 +15,27 @@ pub(crate) const SAY_AHEAD: usize = 256;
 
 #[derive(Debug)]
 struct Queue {
-    waiting: Mutex<VecDeque<Say>>,
+    state: Mutex<State>,
     /// One permit per place that is free; closed when nobody listens any more.
     room: Semaphore,
     spoken: Notify,
+    /// Something was written, or nobody listens any more.
+    written: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Say>,
+    /// How much was said, taken and written so far.
+    said: u64,
+    taken: u64,
+    written: u64,
+    over: bool,
 }
 
 impl Queue {
-    fn lock(&self) -> MutexGuard<'_, VecDeque<Say>> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -38,9 +50,10 @@ pub(crate) struct Listener(Arc<Queue>);
 /// A queue for what one turn says.
 pub(crate) fn said() -> (Speaker, Listener) {
     let queue = Arc::new(Queue {
-        waiting: Mutex::default(),
+        state: Mutex::default(),
         room: Semaphore::new(SAY_AHEAD),
         spoken: Notify::new(),
+        written: Notify::new(),
     });
     (Speaker(Arc::clone(&queue)), Listener(queue))
 }
@@ -50,24 +63,57 @@ impl Speaker {
     pub(crate) async fn say(&self, say: Say) -> Result<(), TurnOver> {
         let room = self.0.room.acquire().await.map_err(|_| TurnOver)?;
         room.forget();
-        self.0.lock().push_back(say);
+        let mut state = self.0.lock();
+        state.waiting.push_back(say);
+        state.said += 1;
+        drop(state);
         self.0.spoken.notify_one();
         Ok(())
+    }
+
+    /// Resolves when all that was said so far is written. Cancel-safe.
+    pub(crate) async fn flush(&self) -> Result<(), TurnOver> {
+        let said = self.0.lock().said;
+        loop {
+            // Registered before looking, so that nothing falls in between.
+            let written = self.0.written.notified();
+            tokio::pin!(written);
+            written.as_mut().enable();
+            {
+                let state = self.0.lock();
+                if state.written >= said {
+                    return Ok(());
+                }
+                if state.over {
+                    return Err(TurnOver);
+                }
+            }
+            written.await;
+        }
     }
 }
 
 impl Listener {
     /// Moves all that was said to the end of `says`.
     pub(crate) fn take(&self, says: &mut Vec<Say>) {
-        let mut waiting = self.0.lock();
-        let taken = waiting.len();
-        says.extend(waiting.drain(..));
-        drop(waiting);
+        let mut state = self.0.lock();
+        let taken = state.waiting.len();
+        says.extend(state.waiting.drain(..));
+        state.taken += taken as u64;
+        drop(state);
         self.0.room.add_permits(taken);
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.0.lock().is_empty()
+    /// Says that all that was taken is written.
+    pub(crate) fn note_written(&self) {
+        let mut state = self.0.lock();
+        state.written = state.taken;
+        drop(state);
+        self.0.written.notify_waiters();
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.lock().waiting.is_empty()
     }
 
     /// Resolves when something has been said that was not taken. Cancel-safe.
@@ -81,6 +127,8 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.0.room.close();
+        self.0.lock().over = true;
+        self.0.written.notify_waiters();
     }
 }
 
@@ -121,6 +169,24 @@ mod tests {
         late.await.unwrap();
         listener.take(&mut says);
         assert_eq!(says.last(), Some(&word(SAY_AHEAD)));
+    }
+
+    #[tokio::test]
+    async fn flushing_waits_for_what_was_said_and_no_more() {
+        let (speaker, listener) = said();
+        speaker.flush().await.unwrap();
+        speaker.say(word(1)).await.unwrap();
+        let mut flush = std::pin::pin!(speaker.flush());
+        assert!(flush.as_mut().now_or_never().is_none());
+        let mut says = Vec::new();
+        listener.take(&mut says);
+        assert!(flush.as_mut().now_or_never().is_none(), "taken, not written");
+        speaker.say(word(2)).await.unwrap();
+        listener.note_written();
+        assert_eq!(flush.as_mut().now_or_never(), Some(Ok(())));
+        assert!(speaker.flush().now_or_never().is_none());
+        drop(listener);
+        assert_eq!(speaker.flush().await, Err(TurnOver));
     }
 
     #[tokio::test]

@@ -5,7 +5,6 @@
 
 pub mod bare;
 
-use std::time::Duration;
 
 use tokio::net::TcpListener;
 
@@ -19,9 +18,6 @@ pub const PIECES: usize = 17;
 /// The task and `working` come at once in any case.
 const UNPAUSED: usize = 2;
 
-/// What the agent waits before each of the other events when it flushes them.
-pub const PAUSE: Duration = Duration::from_millis(1);
-
 /// What a message asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wish {
@@ -29,7 +25,8 @@ pub enum Wish {
     Echo,
     /// An artifact in [`PIECES`] pieces, all at once.
     Burst,
-    /// The same, with a [`PAUSE`] before each piece and before the end, so that each event travels alone.
+    /// The same, but the agent lets others go on before each piece and before the end, so that each event may travel
+    /// alone.
     Flush,
     /// To be worked on for good.
     Hold,
@@ -45,10 +42,10 @@ impl Wish {
         }
     }
 
-    /// Waits, if that is wished for, before event `index` of a stream.
+    /// Lets others go on, if that is wished for, before event `index` of a stream.
     pub async fn pause(self, index: usize) {
         if self == Self::Flush && index >= UNPAUSED {
-            tokio::time::sleep(PAUSE).await;
+            tokio::task::yield_now().await;
         }
     }
 }

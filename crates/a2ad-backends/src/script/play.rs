@@ -108,6 +108,9 @@ impl<'a> Player<'a> {
             if !piece.is_empty() {
                 self.turn.say_text(piece).await?;
             }
+            if deltas.flush {
+                self.turn.flush().await?;
+            }
         }
         Ok(())
     }
@@ -129,6 +132,9 @@ impl<'a> Player<'a> {
                 last_chunk: index + 1 == step.chunks.len(),
             };
             self.turn.say(say).await?;
+            if step.flush {
+                self.turn.flush().await?;
+            }
         }
         Ok(())
     }
@@ -156,9 +162,10 @@ impl<'a> Player<'a> {
                 Content::Text(text) => PartContent::Text(fill(text)),
                 Content::Raw(bytes) => PartContent::Raw(bytes.clone()),
                 Content::Url(url) => PartContent::Url(fill(url)),
-                Content::Data(data) => {
-                    PartContent::Data(Json::from_value(&self.filler.fill_data(data)))
-                }
+                Content::Data(data) => PartContent::Data(match &data.always {
+                    Some(json) => json.clone(),
+                    None => Json::from_value(&self.filler.fill_data(&data.value)),
+                }),
             },
             filename: fill(&part.filename),
             media_type: part.media_type.clone(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use a2ad_proto::ArtifactId;
+use a2ad_proto::{ArtifactId, Json};
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -73,6 +73,8 @@ pub(super) struct Deltas {
     pub(super) pieces: Pieces,
     /// The pause between two.
     pub(super) every: Duration,
+    /// Each is written down before the next is said.
+    pub(super) flush: bool,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -95,6 +97,8 @@ pub(super) struct ArtifactStep {
     pub(super) chunks: Vec<Vec<PartStep>>,
     /// The pause between two chunks.
     pub(super) every: Duration,
+    /// Each chunk is written down before the next is said.
+    pub(super) flush: bool,
 }
 
 /// A part, with names that are still to be filled in.
@@ -111,7 +115,31 @@ pub(super) enum Content {
     Text(String),
     Raw(Bytes),
     Url(String),
-    Data(Value),
+    Data(Data),
+}
+
+/// A JSON value, with names that are still to be filled in.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Data {
+    pub(super) value: Value,
+    /// What it always is, if it has no names.
+    pub(super) always: Option<Json>,
+}
+
+impl From<Value> for Data {
+    fn from(value: Value) -> Self {
+        let always = (!may_have_names(&value)).then(|| Json::from_value(&value));
+        Self { value, always }
+    }
+}
+
+fn may_have_names(value: &Value) -> bool {
+    match value {
+        Value::String(text) => text.contains('{'),
+        Value::Array(items) => items.iter().any(may_have_names),
+        Value::Object(members) => members.values().any(may_have_names),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 impl PartStep {

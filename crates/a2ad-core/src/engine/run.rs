@@ -390,6 +390,7 @@ impl Runner {
                 if finished || !lease_holds {
                     return Ok(());
                 }
+                live.said.note_written();
                 continue;
             }
             if live.ended.is_none() {

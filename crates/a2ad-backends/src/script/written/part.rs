@@ -61,7 +61,7 @@ impl TryFrom<WrittenPart> for PartStep {
             written.text.map(Content::Text),
             written.raw.map(|Base64(bytes)| Content::Raw(bytes.into())),
             written.url.map(Content::Url),
-            written.data.map(Content::Data),
+            written.data.map(|data| Content::Data(data.into())),
         ]
         .into_iter()
         .flatten();
@@ -88,7 +88,7 @@ impl From<PartStep> for WrittenPart {
             Content::Text(text) => written.text = Some(text),
             Content::Raw(bytes) => written.raw = Some(Base64(bytes.into())),
             Content::Url(url) => written.url = Some(url),
-            Content::Data(data) => written.data = Some(data),
+            Content::Data(data) => written.data = Some(data.value),
         }
         written
     }

@@ -234,6 +234,9 @@ pub(in crate::script) struct WrittenDeltas {
     #[serde(default, with = "units::duration")]
     #[schemars(with = "units::DurationText")]
     every: Duration,
+    /// Each piece is written down and told before the next is said.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    flush: bool,
 }
 
 impl From<Deltas> for WrittenDeltas {
@@ -246,6 +249,7 @@ impl From<Deltas> for WrittenDeltas {
             deltas: listed,
             words,
             every: deltas.every,
+            flush: deltas.flush,
         }
     }
 }
@@ -259,6 +263,7 @@ impl<'de> Deserialize<'de> for Deltas {
                 Deltas {
                     pieces: Pieces::Listed(pieces),
                     every: Duration::ZERO,
+                    flush: false,
                 }
             }
         }
@@ -293,6 +298,7 @@ impl<'de> Deserialize<'de> for Deltas {
                 Ok(Deltas {
                     pieces,
                     every: written.every,
+                    flush: written.flush,
                 })
             }
         }
@@ -356,6 +362,9 @@ pub(in crate::script) struct WrittenArtifact {
     #[serde(default, with = "units::duration")]
     #[schemars(with = "units::DurationText")]
     every: Duration,
+    /// Each chunk is written down and told before the next is said.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    flush: bool,
 }
 
 impl TryFrom<WrittenArtifact> for ArtifactStep {
@@ -377,6 +386,7 @@ impl TryFrom<WrittenArtifact> for ArtifactStep {
             description: written.description,
             chunks,
             every: written.every,
+            flush: written.flush,
         })
     }
 }
@@ -390,6 +400,7 @@ impl From<ArtifactStep> for WrittenArtifact {
             parts: None,
             chunks: Some(artifact.chunks),
             every: artifact.every,
+            flush: artifact.flush,
         }
     }
 }
