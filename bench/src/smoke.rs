@@ -66,11 +66,12 @@ async fn every_case(server: &Server) -> Result<()> {
         Case::Send,
         Case::Burst,
         Case::Flush,
+        Case::Sync,
         Case::Get,
         Case::List,
         Case::Resume,
     ] {
-        let streams = matches!(case, Case::Burst | Case::Flush | Case::Resume);
+        let streams = case.streams();
         let target = server.target.at(if streams {
             "/agents/stream"
         } else {

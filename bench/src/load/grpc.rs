@@ -45,7 +45,7 @@ pub(crate) async fn connect(
 pub(crate) fn head(target: &Target, case: Case) -> Result<Request<()>> {
     let method = match case {
         Case::Send => "SendMessage",
-        Case::Burst | Case::Flush => "SendStreamingMessage",
+        Case::Burst | Case::Flush | Case::Sync => "SendStreamingMessage",
         Case::Get => "GetTask",
         Case::List => "ListTasks",
         Case::Resume => "SubscribeToTask",

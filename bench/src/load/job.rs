@@ -47,7 +47,7 @@ impl Job {
     pub(crate) async fn prepare(plan: &Plan) -> Result<Self> {
         let (target, binding, case) = (&plan.target, plan.binding, plan.case);
         let requests = match case {
-            Case::Send | Case::Burst | Case::Flush => {
+            Case::Send | Case::Burst | Case::Flush | Case::Sync => {
                 Requests::Fresh(Template::new(match binding {
                     Binding::Grpc => grpc::message(target, case),
                     _ => request::message(target, binding, case.word(), None, case.streams()),

@@ -56,8 +56,10 @@ pub enum Case {
     Send,
     /// SendStreamingMessage to an agent that says 20 events at once.
     Burst,
-    /// SendStreamingMessage to an agent that flushes each of them.
+    /// SendStreamingMessage to an agent that says them one by one.
     Flush,
+    /// SendStreamingMessage to an agent that waits until each of them is written.
+    Sync,
     /// GetTask of one of a thousand tasks.
     Get,
     /// ListTasks, a page of 50.
@@ -72,13 +74,14 @@ impl Case {
         match self {
             Self::Burst | Self::Resume => "burst",
             Self::Flush => "flush",
+            Self::Sync => "sync",
             Self::Send | Self::Get | Self::List => "echo",
         }
     }
 
     /// Whether the answer is a stream.
     pub(crate) fn streams(self) -> bool {
-        matches!(self, Self::Burst | Self::Flush | Self::Resume)
+        matches!(self, Self::Burst | Self::Flush | Self::Sync | Self::Resume)
     }
 }
 

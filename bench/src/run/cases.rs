@@ -81,6 +81,13 @@ pub(crate) const MEASURES: &[Measure] = &[
         32,
     ),
     ours(
+        "sync",
+        "stream of 20 events, each awaited",
+        Case::Sync,
+        Binding::JsonRpc,
+        Some("flush"),
+    ),
+    ours(
         "resume",
         "replay of 20 events, 32 connections",
         Case::Resume,
@@ -140,13 +147,16 @@ impl Measure {
     /// The agent that it is asked of.
     pub(crate) fn target(&self, peer: &Peer, server: &Target) -> Target {
         server.at(match self.case {
-            Case::Burst | Case::Flush | Case::Resume => peer.stream_path(),
+            Case::Burst | Case::Flush | Case::Sync | Case::Resume => peer.stream_path(),
             Case::Send | Case::Get | Case::List => peer.echo_path(),
         })
     }
 
     /// Whether it leaves something on a disk.
     pub(crate) fn writes(&self) -> bool {
-        matches!(self.case, Case::Send | Case::Burst | Case::Flush)
+        matches!(
+            self.case,
+            Case::Send | Case::Burst | Case::Flush | Case::Sync
+        )
     }
 }

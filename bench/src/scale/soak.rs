@@ -74,7 +74,7 @@ pub fn soak(arguments: &SoakArguments) -> Result<bool> {
     while begin.elapsed() < time {
         for case in CASES {
             let path = match case {
-                Case::Burst | Case::Flush | Case::Resume => peer.stream_path(),
+                Case::Burst | Case::Flush | Case::Sync | Case::Resume => peer.stream_path(),
                 Case::Send | Case::Get | Case::List => peer.echo_path(),
             };
             let outcome = runtime.block_on(load::run(&Plan {

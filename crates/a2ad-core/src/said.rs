@@ -180,7 +180,10 @@ mod tests {
         assert!(flush.as_mut().now_or_never().is_none());
         let mut says = Vec::new();
         listener.take(&mut says);
-        assert!(flush.as_mut().now_or_never().is_none(), "taken, not written");
+        assert!(
+            flush.as_mut().now_or_never().is_none(),
+            "taken, not written"
+        );
         speaker.say(word(2)).await.unwrap();
         listener.note_written();
         assert_eq!(flush.as_mut().now_or_never(), Some(Ok(())));

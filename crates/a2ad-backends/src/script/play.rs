@@ -102,8 +102,10 @@ impl<'a> Player<'a> {
             }
         };
         for (index, piece) in pieces.into_iter().enumerate() {
-            if index > 0 {
-                self.wait(deltas.every).await?;
+            if index > 0
+                && let Some(every) = deltas.every
+            {
+                self.wait(every).await?;
             }
             if !piece.is_empty() {
                 self.turn.say_text(piece).await?;
@@ -117,8 +119,10 @@ impl<'a> Player<'a> {
 
     async fn artifact(&self, step: &ArtifactStep) -> Result<(), TurnOver> {
         for (index, chunk) in step.chunks.iter().enumerate() {
-            if index > 0 {
-                self.wait(step.every).await?;
+            if index > 0
+                && let Some(every) = step.every
+            {
+                self.wait(every).await?;
             }
             let say = Say::Artifact {
                 artifact: Artifact {
@@ -142,6 +146,7 @@ impl<'a> Player<'a> {
     /// Waits, unless the turn is over first.
     async fn wait(&self, time: Duration) -> Result<(), TurnOver> {
         if time.is_zero() {
+            tokio::task::yield_now().await;
             return Ok(());
         }
         tokio::select! {

@@ -71,8 +71,8 @@ pub(super) struct Reply(pub(super) Vec<PartStep>);
 #[serde(into = "WrittenDeltas")]
 pub(super) struct Deltas {
     pub(super) pieces: Pieces,
-    /// The pause between two.
-    pub(super) every: Duration,
+    /// The pause between two, if there is one.
+    pub(super) every: Option<Duration>,
     /// Each is written down before the next is said.
     pub(super) flush: bool,
 }
@@ -95,8 +95,8 @@ pub(super) struct ArtifactStep {
     pub(super) description: String,
     /// At least one, and none of them is empty.
     pub(super) chunks: Vec<Vec<PartStep>>,
-    /// The pause between two chunks.
-    pub(super) every: Duration,
+    /// The pause between two chunks, if there is one.
+    pub(super) every: Option<Duration>,
     /// Each chunk is written down before the next is said.
     pub(super) flush: bool,
 }

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::time::Duration;
 
 use a2ad_proto::ArtifactId;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -10,7 +9,7 @@ use serde::Serialize;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{self, Deserialize, DeserializeSeed, Deserializer, MapAccess, SeqAccess};
 
-use super::super::step::{ArtifactStep, Deltas, Hold, PartStep, Pieces, Reply, Step, Words};
+use super::super::step::{ArtifactStep, Deltas, Hold, PartStep, Pause, Pieces, Reply, Step, Words};
 use super::{OneOrMore, Script, too_many};
 use crate::units;
 
@@ -230,10 +229,10 @@ pub(in crate::script) struct WrittenDeltas {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     words: Option<String>,
-    /// The pause between two pieces. Without one, pieces may arrive together.
-    #[serde(default, with = "units::duration")]
+    /// The pause between two pieces; `0s` just lets others go on. Without one, pieces arrive together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "units::DurationText")]
-    every: Duration,
+    every: Option<Pause>,
     /// Each piece is written down and told before the next is said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     flush: bool,
@@ -248,7 +247,7 @@ impl From<Deltas> for WrittenDeltas {
         Self {
             deltas: listed,
             words,
-            every: deltas.every,
+            every: deltas.every.map(Pause),
             flush: deltas.flush,
         }
     }
@@ -262,7 +261,7 @@ impl<'de> Deserialize<'de> for Deltas {
             fn listed(pieces: Vec<String>) -> Deltas {
                 Deltas {
                     pieces: Pieces::Listed(pieces),
-                    every: Duration::ZERO,
+                    every: None,
                     flush: false,
                 }
             }
@@ -297,7 +296,7 @@ impl<'de> Deserialize<'de> for Deltas {
                 };
                 Ok(Deltas {
                     pieces,
-                    every: written.every,
+                    every: written.every.map(|Pause(time)| time),
                     flush: written.flush,
                 })
             }
@@ -358,10 +357,10 @@ pub(in crate::script) struct WrittenArtifact {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Chunk>", length(min = 1))]
     chunks: Option<Vec<Vec<PartStep>>>,
-    /// The pause between two chunks.
-    #[serde(default, with = "units::duration")]
+    /// The pause between two chunks; `0s` just lets others go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "units::DurationText")]
-    every: Duration,
+    every: Option<Pause>,
     /// Each chunk is written down and told before the next is said.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     flush: bool,
@@ -385,7 +384,7 @@ impl TryFrom<WrittenArtifact> for ArtifactStep {
             name: written.name,
             description: written.description,
             chunks,
-            every: written.every,
+            every: written.every.map(|Pause(time)| time),
             flush: written.flush,
         })
     }
@@ -399,7 +398,7 @@ impl From<ArtifactStep> for WrittenArtifact {
             description: artifact.description,
             parts: None,
             chunks: Some(artifact.chunks),
-            every: artifact.every,
+            every: artifact.every.map(Pause),
             flush: artifact.flush,
         }
     }
