@@ -202,6 +202,11 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
         let taken = opening.len().min(buf.remaining());
         buf.put_slice(&opening[..taken]);
         this.opening_taken += taken;
+        // Together with what came behind them: given the first few bytes alone, hyper would double its buffer to have
+        // room for as much again. An error will be there at the next read, too.
+        if buf.remaining() > 0 {
+            let _: Poll<io::Result<()>> = this.poll_socket(cx, buf);
+        }
         Poll::Ready(Ok(()))
     }
 }
