@@ -92,7 +92,6 @@ fn cpu() -> Duration {
 }
 
 struct Bench {
-    path: PathBuf,
     next_key: i64,
     /// Copies the log back, which a store does on another thread.
     side: rusqlite::Connection,
@@ -107,23 +106,18 @@ impl Bench {
                 row.get(0)
             })
             .unwrap();
-        Self {
-            path: path.to_owned(),
-            next_key,
-            side,
-        }
+        Self { next_key, side }
     }
 
     /// Commits `tasks` in groups; the CPU time and the time of all commits.
-    fn commit(&mut self, tasks: usize, durability: Durability) -> (Duration, Duration) {
-        let mut core = open(&self.path, durability);
+    fn commit(&mut self, core: &mut Core, tasks: usize) -> (Duration, Duration) {
         let (mut spent, mut lasted) = (Duration::ZERO, Duration::ZERO);
         let mut left = tasks.div_ceil(GROUP);
         while left > 0 {
             // Made beforehand and measured together: the kernel brings a thread's time up to date
             // only at its ticks.
             let series: Vec<Vec<Change>> = (0..left.min(SERIES))
-                .map(|_| (0..GROUP).map(|_| self.whole_turn(&core)).collect())
+                .map(|_| (0..GROUP).map(|_| self.whole_turn(core)).collect())
                 .collect();
             left -= series.len();
             let (began, cpu_began) = (Instant::now(), cpu());
@@ -227,9 +221,10 @@ fn main() {
         .map_or_else(|| dir.path().join("a2ad.db"), PathBuf::from);
     let mut bench = Bench::on(&path);
     let missing = stored.saturating_sub(usize::try_from(bench.next_key).unwrap());
-    bench.commit(missing, Durability::Os);
-    for round in 0..3 {
-        let (spent, lasted) = bench.commit(measured, Durability::Full);
+    bench.commit(&mut open(&path, Durability::Os), missing);
+    let mut core = open(&path, Durability::Full);
+    for round in 0..4 {
+        let (spent, lasted) = bench.commit(&mut core, measured);
         let each = |time: Duration| time.as_secs_f64() * 1e6 / measured as f64;
         println!(
             "{stored} stored, round {round}: {:.2} µs of CPU per send, {:.2} µs in all",
@@ -243,6 +238,6 @@ fn main() {
         .unwrap();
     println!("{} tasks in {} MiB", bench.next_key, pages * 8 / 1024);
     let newest = bench.next_key;
-    drop(bench);
+    drop((bench, core));
     read(&path, newest);
 }

@@ -253,7 +253,7 @@ impl Store for SqliteStore {
         scope: &Scope,
         key: [u8; 16],
     ) -> BoxFuture<'_, Result<Option<OnceHit>, StoreError>> {
-        let waiting = self.waiting.places(&key);
+        let waiting = once::waiting_places(&self.waiting, &key);
         let result = self.read(|db, names| match names.find(db, scope)? {
             Some(scope) => once::find(db, &waiting, scope.scope, &key),
             None => Ok(None),

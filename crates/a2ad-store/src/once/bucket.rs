@@ -66,22 +66,30 @@ impl Bucket {
             .map(|pair| pair.place)
     }
 
-    /// Adds pairs; one that is there already is not added again.
-    pub(super) fn merge(&mut self, more: impl IntoIterator<Item = Pair>) {
-        self.pairs.extend(more);
-        self.pairs.sort_unstable();
-        self.pairs.dedup();
+    /// Adds pairs, which are sorted; one that is there already is not added again.
+    pub(super) fn merge(&mut self, more: &[Pair]) {
+        let mut all = Vec::with_capacity(self.pairs.len() + more.len());
+        let mut rest = &self.pairs[..];
+        for pair in more {
+            let (smaller, others) = rest.split_at(rest.partition_point(|known| known < pair));
+            all.extend_from_slice(smaller);
+            rest = others;
+            if rest.first() != Some(pair) {
+                all.push(*pair);
+            }
+        }
+        all.extend_from_slice(rest);
+        self.pairs = all;
     }
 
     /// Writes the bucket, in several rows if it has grown too large.
-    pub(super) fn write(self, db: &Connection) -> Result<Vec<Self>, Failure> {
-        let parts = self.split();
+    pub(super) fn write(self, db: &Connection) -> Result<(), Failure> {
         let mut replace =
             db.prepare_cached("INSERT OR REPLACE INTO once (first, pairs) VALUES (?1, ?2)")?;
-        for part in &parts {
+        for part in self.split() {
             replace.execute((part.first, encode(&part.pairs)))?;
         }
-        Ok(parts)
+        Ok(())
     }
 
     /// Removes the bucket's row; its tags belong to the bucket before it from now on.
@@ -169,6 +177,24 @@ mod tests {
         let bytes = encode(&pairs);
         assert_eq!(decode(&bytes), Some(pairs));
         assert_eq!(decode(&bytes[1..]), None);
+    }
+
+    #[test]
+    fn merged_pairs_are_sorted_and_none_is_there_twice() {
+        let known = pairs([2, 4, 4, 9]);
+        let more = pairs([1, 4, 5, 9, 9, 12]);
+        let mut bucket = Bucket {
+            first: 0,
+            last: 99,
+            pairs: known.clone(),
+        };
+        bucket.merge(&more);
+        let mut expected = [known, more].concat();
+        expected.sort_unstable();
+        expected.dedup();
+        assert_eq!(bucket.pairs, expected);
+        bucket.merge(&expected);
+        assert_eq!(bucket.pairs, expected);
     }
 
     #[test]

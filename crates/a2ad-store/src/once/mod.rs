@@ -14,9 +14,7 @@
 
 mod bucket;
 mod filter;
-
-use std::collections::BTreeSet;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+mod waiting;
 
 use a2ad_core::keys::{Number, TaskKey};
 use a2ad_core::store::{Once, OnceHit};
@@ -26,6 +24,7 @@ use crate::fail::Failure;
 use crate::run::{run_id, task_runs, unpack_run_id};
 pub(crate) use bucket::{Bucket, Pair, decode};
 use filter::Filters;
+pub(crate) use waiting::Waiting;
 
 /// A small database needs no buckets at all.
 const WAITING_MIN: usize = 16 << 10;
@@ -37,29 +36,21 @@ const LOG_ROWS_PER_COMMIT: i64 = 4;
 /// about a third of all pairs are stale.
 const SWEPT_PER_TASK: usize = 4;
 
-/// The pairs that are in no bucket yet, for the writer and for readers.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Waiting(Arc<RwLock<BTreeSet<Pair>>>);
+/// How many parts the tags are cut into where they are kept in memory.
+const SLOTS: usize = 1 << SLOT_BITS;
+const SLOT_BITS: u32 = 12;
 
-impl Waiting {
-    fn read(&self) -> RwLockReadGuard<'_, BTreeSet<Pair>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
+/// The slot of a tag. Slots are in the order of tags.
+fn slot(tag: i64) -> usize {
+    let from_zero = tag.cast_unsigned() ^ (1 << 63);
+    (from_zero >> (64 - SLOT_BITS)) as usize
+}
 
-    fn write(&self) -> RwLockWriteGuard<'_, BTreeSet<Pair>> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The places of a key. Readers ask before their transaction begins: a pair that is moved
-    /// after that is still here, and one that was moved before is in a bucket they can see.
-    pub(crate) fn places(&self, key: &[u8; 16]) -> Vec<i64> {
-        let tag = tag(key);
-        let waiting = self.read();
-        waiting
-            .range(range(tag, tag))
-            .map(|pair| pair.place)
-            .collect()
-    }
+/// The first and the last tag of a slot.
+fn slot_tags(slot: usize) -> (i64, i64) {
+    let from_zero = (slot as u64) << (64 - SLOT_BITS);
+    let first = (from_zero ^ (1 << 63)).cast_signed();
+    (first, first | (i64::MAX >> (SLOT_BITS - 1)))
 }
 
 /// How the writer finds and keeps request keys.
@@ -118,9 +109,9 @@ impl Index {
         }
         let first = first.unwrap_or(next);
         Ok(Self {
-            waiting: Waiting(Arc::new(RwLock::new(waiting.into_iter().collect()))),
+            waiting: Waiting::new(waiting),
             waiting_min: WAITING_MIN,
-            filters: Filters::default(),
+            filters: Filters::new(),
             cursor: i64::MIN,
             log: Log {
                 first,
@@ -144,21 +135,10 @@ impl Index {
         scope: i64,
         key: &[u8; 16],
     ) -> Result<Option<OnceHit>, Failure> {
-        for place in self.waiting.places(key) {
-            if let Some(hit) = check(db, scope, key, place)? {
-                return Ok(Some(hit));
-            }
+        if !self.filters.may_have(db, &self.waiting, tag(key))? {
+            return Ok(None);
         }
-        let tag = tag(key);
-        match self.filters.may_have(tag) {
-            Some(false) => Ok(None),
-            Some(true) => find_in_bucket(db, scope, key, &Bucket::read(db, tag)?),
-            None => {
-                let bucket = Bucket::read(db, tag)?;
-                self.filters.learn(&bucket);
-                find_in_bucket(db, scope, key, &bucket)
-            }
-        }
+        find(db, &self.waiting.places(tag(key)), scope, key)
     }
 
     /// Writes the new pairs to the log and moves some of those that wait to their buckets.
@@ -182,19 +162,16 @@ impl Index {
                 .execute((log.first, end))?;
             log.first = end;
         }
-        let waiting = self.waiting.read();
-        if waiting.len() < self.waiting_min {
+        if self.waiting.count() < self.waiting_min {
             return Ok(moved);
         }
         for _ in 0..moved.added.len().div_ceil(PAIRS_PER_BUCKET) {
             let mut bucket = Bucket::read(db, moved.cursor)?;
             let (first, last) = (bucket.first, bucket.last);
-            let before = bucket.pairs.len();
-            bucket.merge(waiting.range(range(first, last)).copied());
-            if bucket.pairs.len() > before {
-                for part in bucket.write(db)? {
-                    self.filters.learn(&part);
-                }
+            let waiting = self.waiting.between(first, last);
+            if !waiting.is_empty() {
+                bucket.merge(&waiting);
+                bucket.write(db)?;
             }
             moved.taken.push((first, last));
             if last == i64::MAX {
@@ -213,18 +190,15 @@ impl Index {
     pub(crate) fn committed(&mut self, moved: Moved) {
         self.cursor = moved.cursor;
         self.log = moved.log;
-        let mut waiting = self.waiting.write();
-        for (first, last) in moved.taken {
-            waiting
-                .extract_if(range(first, last), |_| true)
-                .for_each(drop);
+        for pair in &moved.added {
+            self.filters.add(*pair);
         }
-        waiting.extend(moved.added);
+        self.waiting.change(&moved.taken, moved.added);
     }
 
     /// Forgets what a transaction that was rolled back may have brought.
     pub(crate) fn rolled_back(&mut self) {
-        self.filters = Filters::default();
+        self.filters = Filters::new();
     }
 
     /// Removes pairs whose tasks are gone, from a few buckets, now that `tasks` were deleted.
@@ -259,19 +233,12 @@ impl Index {
     }
 }
 
-/// All pairs with these tags.
-fn range(first: i64, last: i64) -> std::ops::RangeInclusive<Pair> {
-    Pair {
-        tag: first,
-        place: i64::MIN,
-    }..=Pair {
-        tag: last,
-        place: i64::MAX,
-    }
+/// The places that wait under this key; see [`Waiting::places`].
+pub(crate) fn waiting_places(waiting: &Waiting, key: &[u8; 16]) -> Vec<i64> {
+    waiting.places(tag(key))
 }
 
-/// The request that had `key` in this scope, for a reader: `waiting` are the places that
-/// [`Waiting::places`] gave before the transaction began.
+/// The request that had `key` in this scope; `waiting` are the places that wait under it.
 pub(crate) fn find(
     db: &Connection,
     waiting: &[i64],
@@ -283,16 +250,7 @@ pub(crate) fn find(
             return Ok(Some(hit));
         }
     }
-    find_in_bucket(db, scope, key, &Bucket::read(db, tag(key))?)
-}
-
-fn find_in_bucket(
-    db: &Connection,
-    scope: i64,
-    key: &[u8; 16],
-    bucket: &Bucket,
-) -> Result<Option<OnceHit>, Failure> {
-    for place in bucket.places(tag(key)) {
+    for place in Bucket::read(db, tag(key))?.places(tag(key)) {
         if let Some(hit) = check(db, scope, key, place)? {
             return Ok(Some(hit));
         }
@@ -368,4 +326,20 @@ pub(crate) fn unpack(bytes: &[u8]) -> impl Iterator<Item = Once> + '_ {
         once.body.copy_from_slice(body);
         once
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_in_the_order_of_tags_and_leave_none_out() {
+        assert_eq!(slot_tags(0).0, i64::MIN);
+        assert_eq!(slot_tags(SLOTS - 1).1, i64::MAX);
+        for at in 0..SLOTS {
+            let (first, last) = slot_tags(at);
+            assert_eq!((slot(first), slot(last)), (at, at));
+            assert!(at == 0 || slot_tags(at - 1).1 + 1 == first);
+        }
+    }
 }

@@ -41,7 +41,7 @@ fn find(rig: &mut Rig, core: &mut Core, key: u128) -> Option<TaskKey> {
         other => panic!("{other:?}"),
     };
     let bytes = key.to_le_bytes();
-    let waiting = core.waiting().places(&bytes);
+    let waiting = once::waiting_places(&core.waiting(), &bytes);
     let read = once::find(core.db(), &waiting, 1, &bytes).unwrap();
     assert_eq!(read.map(|hit| hit.task), found);
     found
@@ -201,14 +201,17 @@ fn a_purge_that_does_not_come_about_forgets_no_request() {
             result.unwrap();
         }
     }
-    // In one transaction: tasks go, their pairs with them, and others take their place.
+    // In one transaction: tasks go, their pairs with them, and others take their place. Nothing is
+    // known of the buckets before.
+    drop(core);
+    let mut core = open(&mut rig);
+    core.once_mut().waiting_min = 0;
     let before = Timestamp::from_millis(rig.now().as_millis() + 1);
     let mut work = vec![Work::Purge { before, limit: 999 }];
     for n in 300..400 {
         let change = keyed(&mut rig, &core, scattered(n));
         work.push(Work::Change(Box::new(change)));
     }
-    core.once_mut().waiting_min = 0;
     core.fail_commit = Some(ffi::SQLITE_FULL);
     for outcome in core.run(work) {
         assert!(matches!(outcome, Outcome::Refused(_)));
