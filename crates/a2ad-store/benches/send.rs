@@ -15,11 +15,15 @@ use std::time::{Duration, Instant};
 
 use a2ad_core::clock::{Clock, Random, SystemClock, SystemRandom, uuid};
 use a2ad_core::contract::sample::{alice, change, said, unborn, write_artifact};
-use a2ad_core::keys::{Attempt, Number, TaskKey, first_16};
+use a2ad_core::keys::{Attempt, Number, PublicIds, TaskKey, first_16};
 use a2ad_core::store::{Change, Committed, ListFilter, Once, Store, Wake};
 use a2ad_core::task::{Command, Entry, Fold, Outcome, Snapshot, TurnState, apply};
 use a2ad_proto::Role;
 use a2ad_store::{Core, Durability, SqliteOptions, SqliteStore};
+
+/// As the binary has it: what the engine allocates on one thread is freed on another.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// Sends in a commit, and commits between two checkpoints.
 const GROUP: usize = 128;
@@ -36,10 +40,10 @@ impl Wake for Deaf {
 }
 
 /// What the engine makes of a message that a pure agent answers at its first poll.
-fn whole_turn(core: &Core, key: i64) -> Change {
+fn whole_turn(ids: &PublicIds, key: i64) -> Change {
     let now = SystemClock.now();
     let mut message = said(Role::User, "Please translate this sentence into French.");
-    let unborn = unborn(core.public_ids(), key, &SystemRandom, &alice());
+    let unborn = unborn(ids, key, &SystemRandom, &alice());
     message.message_id = uuid(&SystemRandom);
     message.task_id = unborn.identity.id.as_str().to_owned();
     message.context_id = unborn.identity.context_id.as_str().to_owned();
@@ -117,7 +121,11 @@ impl Bench {
             // Made beforehand and measured together: the kernel brings a thread's time up to date
             // only at its ticks.
             let series: Vec<Vec<Change>> = (0..left.min(SERIES))
-                .map(|_| (0..GROUP).map(|_| self.whole_turn(core)).collect())
+                .map(|_| {
+                    (0..GROUP)
+                        .map(|_| whole_turn(core.public_ids(), self.next_key()))
+                        .collect()
+                })
                 .collect();
             left -= series.len();
             let (began, cpu_began) = (Instant::now(), cpu());
@@ -134,9 +142,9 @@ impl Bench {
         (spent, lasted)
     }
 
-    fn whole_turn(&mut self, core: &Core) -> Change {
+    fn next_key(&mut self) -> i64 {
         self.next_key += 1;
-        whole_turn(core, self.next_key)
+        self.next_key
     }
 }
 
@@ -146,6 +154,56 @@ fn open(path: &Path, durability: Durability) -> Core {
         ..SqliteOptions::at(path)
     };
     Core::open(&options, Arc::new(Deaf)).unwrap()
+}
+
+/// The same through a store, by callers that wait for their answers: the CPU of all threads.
+fn call(path: &Path, bench: &mut Bench, callers: usize, sends: usize) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .build()
+        .unwrap();
+    let mut spent = Duration::ZERO;
+    runtime.block_on(async {
+        let store = SqliteStore::open(SqliteOptions::at(path), Arc::new(Deaf)).unwrap();
+        let store = Arc::new(store);
+        let mut left = sends / callers;
+        while left > 0 {
+            let each = left.min(64);
+            left -= each;
+            // Dealt out like cards, since an engine takes a key when it needs one.
+            let mut work: Vec<Vec<Change>> = vec![Vec::new(); callers];
+            for _ in 0..each {
+                for hand in &mut work {
+                    hand.push(whole_turn(store.public_ids(), bench.next_key()));
+                }
+            }
+            let began = cpu_of_all();
+            let mut tasks = tokio::task::JoinSet::new();
+            for changes in work {
+                let store = Arc::clone(&store);
+                tasks.spawn(async move {
+                    for change in changes {
+                        store.commit(change).await.unwrap();
+                    }
+                });
+            }
+            tasks.join_all().await;
+            spent += cpu_of_all() - began;
+        }
+    });
+    let each = spent.as_secs_f64() * 1e6 / sends as f64;
+    println!("{callers} callers: {each:.2} µs of CPU per send, all threads");
+}
+
+/// The time that all threads have spent on a core.
+fn cpu_of_all() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks
+        .map(|task| {
+            let stat = std::fs::read_to_string(task.unwrap().path().join("schedstat")).unwrap();
+            Duration::from_nanos(stat.split(' ').next().unwrap().parse().unwrap())
+        })
+        .sum()
 }
 
 /// Reading what the engine does not have in memory, and folding it as the engine does: a task by
@@ -237,7 +295,11 @@ fn main() {
         .query_row("PRAGMA page_count", [], |row| row.get(0))
         .unwrap();
     println!("{} tasks in {} MiB", bench.next_key, pages * 8 / 1024);
+    drop(core);
+    for callers in [32, 256] {
+        call(&path, &mut bench, callers, measured);
+    }
     let newest = bench.next_key;
-    drop((bench, core));
+    drop(bench);
     read(&path, newest);
 }

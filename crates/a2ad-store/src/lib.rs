@@ -9,12 +9,13 @@
 //! |---|---|
 //! | `open`, `options`, `lock` | getting hold of the file, migrations, why it failed |
 //! | `commit` | [`Core`]: changes applied and committed, without any thread |
-//! | `writer`, `checkpoint` | the two threads |
+//! | `writer`, `answers`, `checkpoint` | the two threads, and how the first one's answers are told |
 //! | `read`, `list` | everything that only reads |
 //! | `run`, `snapshot`, `packed` | how entries, snapshots and ids are laid out in rows |
 //! | `names`, `once`, `fail` | scopes and contexts, request keys, what an error of SQLite means |
 #![deny(missing_docs)]
 
+mod answers;
 mod checkpoint;
 mod commit;
 mod fail;

@@ -14,6 +14,7 @@ use a2ad_proto::{AgentId, TaskId, Timestamp};
 use futures_util::future::BoxFuture;
 use rusqlite::Connection;
 
+use crate::answers::Answers;
 use crate::commit::{Core, Outcome, Work, mismatch};
 use crate::fail::Failure;
 use crate::list;
@@ -60,7 +61,8 @@ impl SqliteStore {
     /// # Errors
     /// If the file is in use, cannot be written, or is not ours; see [`OpenError`].
     pub fn open(options: SqliteOptions, wake: Arc<dyn Wake>) -> Result<Self, OpenError> {
-        let mut core = Core::open(&options, Arc::clone(&wake))?;
+        let answers = Answers::new(wake);
+        let mut core = Core::open(&options, Arc::clone(&answers) as _)?;
         let next = core.next_key();
         let end = next + KEYS_AHEAD;
         if let Some(Outcome::Refused(error)) = core.run(vec![Work::Reserve { next_key: end }]).pop()
@@ -83,7 +85,8 @@ impl SqliteStore {
         let lock = core.lock();
         let waiting = core.waiting();
         let halt: Halt = Arc::new(OnceLock::new());
-        let writer = Writer::start(core, &options, Arc::clone(&halt), wake)?;
+        let writer = Writer::start(core, &options, Arc::clone(&halt), Arc::clone(&answers))?;
+        answers.start();
         Ok(Self {
             path: options.path,
             ids,

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use a2ad_core::store::{StoreError, Wake};
 use tokio::sync::oneshot;
 
+use crate::answers::{Answers, answer};
 use crate::checkpoint::{Checkpointer, Mode, PASSIVE_PAGES, Pace, RESTART_PAGES};
 use crate::commit::{Core, Outcome, Work};
 use crate::open::OpenError;
@@ -24,6 +25,7 @@ pub(crate) type Halt = Arc<OnceLock<Arc<str>>>;
 #[derive(Debug)]
 pub(crate) struct Writer {
     queue: Arc<Queue>,
+    answers: Arc<Answers>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -57,7 +59,7 @@ impl Writer {
         core: Core,
         options: &SqliteOptions,
         halt: Halt,
-        wake: Arc<dyn Wake>,
+        answers: Arc<Answers>,
     ) -> Result<Self, OpenError> {
         let queue = Arc::new(Queue {
             waiting: Mutex::default(),
@@ -68,18 +70,20 @@ impl Writer {
         });
         let checkpointer = Checkpointer::start(&options.path, options.durability)?;
         let served = Arc::clone(&queue);
+        let told = Arc::clone(&answers);
         let thread = std::thread::Builder::new()
             .name("a2ad-store".to_owned())
             .spawn(move || {
-                let _guard = PanicGuard {
+                let guard = PanicGuard {
                     queue: Arc::clone(&served),
-                    wake,
+                    answers: told,
                 };
-                serve(core, &served, checkpointer);
+                serve(core, &served, &guard.answers, checkpointer);
             })
             .map_err(|source| OpenError::from_io(&options.path, source))?;
         Ok(Self {
             queue,
+            answers,
             thread: Mutex::new(Some(thread)),
         })
     }
@@ -100,7 +104,7 @@ impl Writer {
         }
     }
 
-    /// Takes no more work, finishes what waits, ends the thread.
+    /// Takes no more work, finishes what waits, ends the thread; all has been answered then.
     pub(crate) fn close(&self) {
         self.queue.lock().closing = true;
         self.queue.arrived.notify_one();
@@ -114,6 +118,7 @@ impl Writer {
         {
             tracing::error!("the writer thread panicked");
         }
+        self.answers.close();
     }
 }
 
@@ -187,7 +192,7 @@ impl Queue {
 #[derive(Debug, Default)]
 struct Group {
     work: Vec<Work>,
-    answers: Vec<oneshot::Sender<Outcome>>,
+    callers: Vec<oneshot::Sender<Outcome>>,
     bytes: usize,
 }
 
@@ -201,12 +206,12 @@ impl Group {
             waiting.bytes -= job.bytes;
             self.bytes += job.bytes;
             self.work.push(job.work);
-            self.answers.push(job.answer);
+            self.callers.push(job.answer);
         }
     }
 }
 
-fn serve(mut core: Core, queue: &Queue, mut checkpointer: Checkpointer) {
+fn serve(mut core: Core, queue: &Queue, answers: &Answers, mut checkpointer: Checkpointer) {
     let mut passive = Pace::default();
     let mut restart = Pace::default();
     loop {
@@ -220,9 +225,7 @@ fn serve(mut core: Core, queue: &Queue, mut checkpointer: Checkpointer) {
             group.fill(&mut queue.lock());
         }
         let outcomes = core.run(group.work);
-        for (sender, outcome) in group.answers.into_iter().zip(outcomes) {
-            answer(sender, outcome);
-        }
+        answers.leave(group.callers.into_iter().zip(outcomes).collect());
         let pages = core.wal_pages();
         if passive.is_due(pages, PASSIVE_PAGES) {
             checkpointer.request();
@@ -241,12 +244,6 @@ fn serve(mut core: Core, queue: &Queue, mut checkpointer: Checkpointer) {
     checkpointer.stop();
     if core.stopped().is_none() {
         core.checkpoint(Mode::Truncate);
-    }
-}
-
-fn answer(sender: oneshot::Sender<Outcome>, outcome: Outcome) {
-    if sender.send(outcome).is_err() {
-        tracing::debug!("nobody waits for this answer any more");
     }
 }
 
@@ -269,7 +266,7 @@ fn size(work: &Work) -> usize {
 /// If the thread dies of a bug, everybody hears of it.
 struct PanicGuard {
     queue: Arc<Queue>,
-    wake: Arc<dyn Wake>,
+    answers: Arc<Answers>,
 }
 
 impl Drop for PanicGuard {
@@ -277,7 +274,7 @@ impl Drop for PanicGuard {
         if std::thread::panicking() {
             let reason: Arc<str> = Arc::from("the writer thread panicked");
             self.queue.stop(&reason);
-            self.wake.stopped(&reason);
+            self.answers.stopped(&reason);
         }
     }
 }
