@@ -86,6 +86,8 @@ struct Signal {
 #[derive(Debug, Default)]
 struct State {
     wanted: bool,
+    /// One is under way.
+    running: bool,
     stop: bool,
     failed: Option<Arc<str>>,
 }
@@ -109,7 +111,21 @@ impl Checkpointer {
     /// Asks for a checkpoint; one more request while one is waiting changes nothing.
     pub(crate) fn request(&self) {
         self.signal.lock().wanted = true;
-        self.signal.changed.notify_one();
+        self.signal.changed.notify_all();
+    }
+
+    /// Waits for the checkpoint under way, and forgets the one that was asked for: while one runs,
+    /// nobody else's can.
+    pub(crate) fn stand_back(&self) {
+        let mut state = self.signal.lock();
+        state.wanted = false;
+        while state.running {
+            state = self
+                .signal
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Why a checkpoint could not write or sync, if that happened.
@@ -120,7 +136,7 @@ impl Checkpointer {
     /// Ends the thread after the checkpoint under way.
     pub(crate) fn stop(&mut self) {
         self.signal.lock().stop = true;
-        self.signal.changed.notify_one();
+        self.signal.changed.notify_all();
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
@@ -153,8 +169,12 @@ impl Signal {
                 return;
             }
             state.wanted = false;
+            state.running = true;
             drop(state);
-            if let Err(failure) = checkpoint(db, Mode::Passive) {
+            let done = checkpoint(db, Mode::Passive);
+            self.lock().running = false;
+            self.changed.notify_all();
+            if let Err(failure) = done {
                 let error = failure.store_error();
                 tracing::warn!(%error, "a checkpoint failed");
                 if failure.is_fatal() {

@@ -231,6 +231,7 @@ fn serve(mut core: Core, queue: &Queue, answers: &Answers, mut checkpointer: Che
             checkpointer.request();
         }
         if restart.is_due(pages, RESTART_PAGES) {
+            checkpointer.stand_back();
             core.checkpoint(Mode::Restart);
         }
         if let Some(reason) = checkpointer.failed() {
