@@ -277,7 +277,9 @@ fn main() {
     let path = numbers
         .get(2)
         .map_or_else(|| dir.path().join("a2ad.db"), PathBuf::from);
+    let began = Instant::now();
     let mut bench = Bench::on(&path);
+    println!("first open: {:.1} ms", began.elapsed().as_secs_f64() * 1e3);
     let missing = stored.saturating_sub(usize::try_from(bench.next_key).unwrap());
     bench.commit(&mut open(&path, Durability::Os), missing);
     let mut core = open(&path, Durability::Full);

@@ -174,6 +174,13 @@ pub(crate) fn head(
         .ok_or_else(|| damaged("its context is missing"))?;
     let artifacts = unpack_artifacts(row.get_ref(9)?.as_blob().unwrap_or_default())
         .ok_or_else(|| damaged("its list of artifacts is malformed"))?;
+    let state = task_state(row.get(2)?)?;
+    // What has ended has no open turn, and most of what is read has ended.
+    let turns = if state.is_terminal() {
+        Vec::new()
+    } else {
+        turns(db, task)?
+    };
     Ok(Some(Arc::new(Head {
         identity: Arc::new(Identity {
             key: task,
@@ -183,10 +190,10 @@ pub(crate) fn head(
             scope: names.scope(db, row.get(0)?)?,
         }),
         version: Number(row.get::<_, i64>(3)?.unsigned_abs()),
-        state: task_state(row.get(2)?)?,
+        state,
         status_at: Timestamp::from_millis(row.get(4)?),
         cancel_requested: row.get(6)?,
-        turns: turns(db, task)?,
+        turns,
         artifacts: Arc::new(artifacts),
         bytes: row.get::<_, i64>(5)?.unsigned_abs(),
     })))
