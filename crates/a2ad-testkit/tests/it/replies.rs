@@ -317,7 +317,8 @@ async fn a_task_that_ended_in_a_reply_is_a_task_like_any_other(server: Harness) 
 async fn a_reply_survives_a_restart(mut server: Harness) {
     for (pure, last) in [(false, "0"), (true, "1")] {
         server.agent.pure.store(pure, Ordering::SeqCst);
-        let mut request = unique(text("reply hi"));
+        // Long enough to have a snapshot.
+        let mut request = unique(text(&format!("reply {}", "hi ".repeat(3_000))));
         if let Some(message) = &mut request.message {
             message.message_id.replace_range(35.., last);
         }

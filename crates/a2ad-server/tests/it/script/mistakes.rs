@@ -79,7 +79,7 @@ fn each_mistake_is_named_with_its_line() {
         ),
         (
             "otherwise:\n  - text: {text}",
-            "a.yaml:5: agents[0].script.otherwise[0].text: unknown key `text`; known here: deltas, words, every",
+            "a.yaml:5: agents[0].script.otherwise[0].text: unknown key `text`; known here: deltas, words, every, flush",
         ),
         (
             "otherwise:\n  - artifact: {id: a}",
