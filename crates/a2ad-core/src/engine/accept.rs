@@ -13,7 +13,7 @@ use super::hub::Watching;
 use super::idempotency::{Fingerprint, fingerprint};
 use super::read::{wrap_message, wrap_task};
 use super::run::{Begin, Lease};
-use super::submit::{Opening, Submission, Whole};
+use super::submit::{Answer, Opening, Submission, Whole};
 use super::{CONFLICTS_MAX, Caller, Engine, EngineError, Inner, Served};
 use crate::keys::{Attempt, Number, TurnRef};
 use crate::store::{Applied, ChangeError, Once, OnceHit};
@@ -61,12 +61,12 @@ impl Engine {
         let configuration = request.configuration.as_ref();
         let history_length = configuration.and_then(|asked| asked.history_length);
         let blocking = configuration.is_none_or(|asked| !asked.return_immediately);
-        let accepted = match inner.accept(caller, request).await? {
+        let accepted = match inner.accept(caller, request, Answer::Task).await? {
             Accepted::Whole(whole) => {
-                return Ok(match whole.reply {
-                    Some(reply) => wrap_message(&reply),
-                    None if history_length.is_none() => whole.snapshot.task_response(),
-                    None => wrap_task(&inner.task_json(whole.task, history_length).await?),
+                return Ok(match (whole.reply, whole.snapshot) {
+                    (Some(reply), _) => wrap_message(&reply),
+                    (None, Some(task)) if history_length.is_none() => task.task_response(),
+                    (None, _) => wrap_task(&inner.task_json(whole.task, history_length).await?),
                 });
             }
             Accepted::Followed(accepted) => accepted,
@@ -93,7 +93,7 @@ impl Engine {
         let request = request.into();
         let configuration = request.configuration.as_ref();
         let history_length = configuration.and_then(|asked| asked.history_length);
-        let accepted = match inner.accept(caller, request).await? {
+        let accepted = match inner.accept(caller, request, Answer::Stream).await? {
             Accepted::Whole(Whole {
                 task,
                 version,
@@ -179,6 +179,7 @@ impl Inner {
         self: &Arc<Self>,
         caller: &Caller,
         request: Box<SendMessageRequest>,
+        answer: Answer,
     ) -> Result<Accepted, EngineError> {
         request.check()?;
         self.refuse_if_closing()?;
@@ -212,7 +213,7 @@ impl Inner {
             return done.await.map(Accepted::Followed);
         }
         let key = self.new_key().await?;
-        match self.prepare(caller, served, request, mark, key)? {
+        match self.prepare(caller, served, request, mark, key, answer)? {
             // The store finishes a commit whether anybody waits or not, and nothing follows it.
             Submission::Whole(whole) => match whole.commit(self).await {
                 Ok(whole) => Ok(Accepted::Whole(whole)),

@@ -35,7 +35,7 @@ pub(super) const TASKS_ENDED: &str = "a2ad_tasks_ended_total";
 pub(super) const ATTEMPTS_BROKEN: &str = "a2ad_attempts_broken_total";
 
 /// A snapshot is not worth writing for less than this much new journal.
-const SNAPSHOT_BYTES_MIN: u64 = 64 << 10;
+pub(super) const SNAPSHOT_BYTES_MIN: u64 = 64 << 10;
 /// How long to wait before trying again to write what the store refused.
 const STORE_PAUSE: Duration = Duration::from_millis(200);
 
@@ -508,6 +508,11 @@ impl Runner {
 }
 
 impl Ended {
+    /// Whether the agent replied directly.
+    pub(super) fn is_reply(&self) -> bool {
+        matches!(self, Self::Returned(Ok(Ending::Reply(_))))
+    }
+
     fn from_work(result: std::thread::Result<Result<Ending, AgentError>>) -> Self {
         match result {
             Ok(returned) => Self::Returned(returned),

@@ -9,13 +9,13 @@ use super::accept::{Followed, born_leased, unpack};
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::Fingerprint;
-use super::run::{Begin, Ended, Lease, Live, Warm};
+use super::run::{Begin, Ended, Lease, Live, SNAPSHOT_BYTES_MIN, Warm};
 use super::speak::{Silenced, Voice};
 use super::{Caller, EngineError, Inner, Served};
 use crate::agent::{Asked, Say};
 use crate::keys::{Attempt, ContextKey, Number, TaskKey, TurnRef};
 use crate::store::{Change, ChangeError, ContextChoice, Once};
-use crate::task::{Command, Entry, Fold, Head, Identity, Snapshot};
+use crate::task::{Command, Entry, Fold, Head, Identity, Snapshot, apply};
 
 /// A new task, ready to be committed.
 pub(super) enum Submission {
@@ -28,8 +28,26 @@ pub(super) enum Submission {
 /// A turn that was over before anybody else could see it.
 pub(super) struct WholeTurn {
     change: Change,
-    snapshot: Arc<Snapshot>,
+    snapshot: Option<Arc<Snapshot>>,
     reply: Option<Box<Message>>,
+}
+
+/// The fold of entries that were just written, from the first on.
+fn replay(entries: &[Entry]) -> Option<Fold> {
+    let mut fold = Fold::default();
+    for entry in entries {
+        apply(&mut fold, entry.record().ok()?);
+    }
+    Some(fold)
+}
+
+/// What a message is answered with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    /// The task as it ended up.
+    Task,
+    /// One event after the other.
+    Stream,
 }
 
 /// What one commit made known of a new task.
@@ -37,7 +55,8 @@ pub(super) struct Whole {
     pub(super) task: TaskKey,
     pub(super) version: Number,
     pub(super) entries: Vec<Entry>,
-    pub(super) snapshot: Arc<Snapshot>,
+    /// There unless the caller has no use for it and the journal is short.
+    pub(super) snapshot: Option<Arc<Snapshot>>,
     /// What the agent replied directly, if it did.
     pub(super) reply: Option<Box<Message>>,
 }
@@ -72,6 +91,7 @@ impl Inner {
         request: Box<SendMessageRequest>,
         mark: Option<Fingerprint>,
         key: TaskKey,
+        answer: Answer,
     ) -> Result<Submission, EngineError> {
         let (mut message, metadata, accepted_output_modes) = unpack(request)?;
         let ids = self.store.public_ids();
@@ -114,13 +134,15 @@ impl Inner {
         };
         let slot = self.free_slot(served);
         let once = mark.map(|mark| mark.once(number));
-        let draft = Draft::new(head, Some(Fold::default()));
 
         let work = if slot.is_some() && context == ContextChoice::Minted && served.agent.is_pure() {
             let mut live = Live::begin(self, served, &lease, &identity, asked);
             live.poll_now();
             match live.into_whole() {
                 Ok((asked, says, ended)) => {
+                    // A stream shows entries, and nothing else asks for the fold of a short one.
+                    let folds = answer == Answer::Task || ended.is_reply();
+                    let draft = Draft::new(head, folds.then(Fold::default));
                     let draft = self.submitted(draft, asked)?;
                     let whole = self.whole_turn(draft, served, lease, says, ended, once);
                     return Ok(Submission::Whole(Box::new(whole)));
@@ -134,6 +156,7 @@ impl Inner {
             Work::Begun(live) => live.asked(),
             Work::Asked(asked) => asked,
         };
+        let draft = Draft::new(head, Some(Fold::default()));
         let (change, fold) = self.submitted(draft, asked.clone())?.into_change(Terms {
             context,
             lease_to: slot.is_some().then_some(self.holder),
@@ -194,13 +217,15 @@ impl Inner {
             once,
             ..Terms::default()
         });
-        let mut fold = fold.unwrap_or_default();
-        let snapshot = fold.snapshot();
-        change.snapshot = Some(snapshot.clone());
+        let mut fold = match fold {
+            None if change.head.bytes > SNAPSHOT_BYTES_MIN => replay(&change.entries),
+            fold => fold,
+        };
+        change.snapshot = fold.as_mut().map(Fold::snapshot);
         WholeTurn {
+            snapshot: change.snapshot.clone().map(Arc::new),
             change,
-            snapshot: Arc::new(snapshot),
-            reply: fold.reply().cloned().map(Box::new),
+            reply: fold.and_then(|fold| fold.reply().cloned().map(Box::new)),
         }
     }
 }
@@ -226,8 +251,9 @@ impl WholeTurn {
         let committed = inner.store.commit(change);
         async move {
             committed.await?;
-            let snapshot = Arc::clone(&whole.snapshot);
-            inner.hub.keep_snapshot(whole.task, snapshot);
+            if let Some(snapshot) = &whole.snapshot {
+                inner.hub.keep_snapshot(whole.task, Arc::clone(snapshot));
+            }
             Ok(whole)
         }
     }
