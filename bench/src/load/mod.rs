@@ -208,8 +208,11 @@ async fn watch(plan: &Plan, meter: &Meter, mut workers: JoinSet<()>) -> Result<O
         }
         anyhow::Ok(())
     };
-    sleep(plan.warm_up).await;
-    meter.restart();
+    // Even no time at all would let some answers in, which would then not count.
+    if !plan.warm_up.is_zero() {
+        sleep(plan.warm_up).await;
+        meter.restart();
+    }
     let (begin, cpu_before) = (Instant::now(), cpu()?);
     if let Ok(done) = timeout(plan.time, all_done(&mut workers)).await {
         done?;
