@@ -76,7 +76,7 @@ enum Work {
     /// To be begun.
     Asked(Asked),
     /// Begun, but not done at once.
-    Begun(Box<Live>),
+    Begun(Live),
 }
 
 impl Inner {
@@ -147,7 +147,7 @@ impl Inner {
                     let whole = self.whole_turn(draft, served, lease, says, ended, once);
                     return Ok(Submission::Whole(Box::new(whole)));
                 }
-                Err(live) => Work::Begun(Box::new(live)),
+                Err(live) => Work::Begun(live),
             }
         } else {
             Work::Asked(asked)
@@ -283,7 +283,7 @@ impl Opening {
         if let (Some(slot), Some(fold), true) = (slot, fold, born_leased(&applied, number)) {
             let head = applied.head;
             let live = match work {
-                Work::Begun(live) => *live,
+                Work::Begun(live) => live,
                 Work::Asked(asked) => Live::begin(inner, served, &lease, &head.identity, asked),
             };
             let warm = Warm { head, fold, live };
