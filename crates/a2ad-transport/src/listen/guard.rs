@@ -205,7 +205,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Guard<S> {
         // Together with what came behind them: given the first few bytes alone, hyper would double its buffer to have
         // room for as much again. An error will be there at the next read, too.
         if buf.remaining() > 0 {
-            let _: Poll<io::Result<()>> = this.poll_socket(cx, buf);
+            let _more: Poll<io::Result<()>> = this.poll_socket(cx, buf);
         }
         Poll::Ready(Ok(()))
     }
