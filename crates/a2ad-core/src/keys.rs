@@ -165,7 +165,7 @@ impl PublicIds {
     /// The key that `id` would carry if we had minted it; `None` if its form shows that we did not.
     #[must_use]
     pub fn key_of(&self, id: &str) -> Option<i64> {
-        let bits = parse_uuid(id)?;
+        let bits = parse_minted_uuid(id)?;
         let payload =
             ((bits >> 80) << 74) | (((bits >> 64) & 0xfff) << 62) | (bits & ((1 << 62) - 1));
         let random = payload & ((1 << RANDOM_BITS) - 1);
@@ -222,8 +222,9 @@ where
     text.parse().expect("minted ids are well-formed")
 }
 
-/// A UUID's 128 bits as text.
-pub(crate) fn uuid_text(bits: u128) -> String {
+/// A UUID's 128 bits as text. By hand, since formatting takes as long as reading a row.
+#[must_use]
+pub fn uuid_text(bits: u128) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     const PLACES: [usize; 16] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
     let mut text = [b'-'; 36];
@@ -234,8 +235,9 @@ pub(crate) fn uuid_text(bits: u128) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// The bits of a lower-case, hyphenated version-8 UUID, which is the only form we mint.
-fn parse_uuid(text: &str) -> Option<u128> {
+/// The reverse of [`uuid_text`], of any UUID in exactly that form.
+#[must_use]
+pub fn uuid_bits(text: &str) -> Option<u128> {
     let bytes = text.as_bytes();
     if bytes.len() != 36 {
         return None;
@@ -255,7 +257,12 @@ fn parse_uuid(text: &str) -> Option<u128> {
         };
         bits = (bits << 4) | u128::from(digit);
     }
-    ((bits >> 76) & 0xf == 8 && (bits >> 62) & 0b11 == 0b10).then_some(bits)
+    Some(bits)
+}
+
+/// The bits of a version-8 UUID, which is the only form we mint.
+fn parse_minted_uuid(text: &str) -> Option<u128> {
+    uuid_bits(text).filter(|bits| (bits >> 76) & 0xf == 8 && (bits >> 62) & 0b11 == 0b10)
 }
 
 #[cfg(test)]

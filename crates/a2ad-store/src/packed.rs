@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use a2ad_core::keys::{Attempt, Number};
+use a2ad_core::keys::{Attempt, Number, uuid_bits, uuid_text};
 use a2ad_core::task::ArtifactHead;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
@@ -12,8 +12,8 @@ pub(crate) struct PackedId<'a>(pub(crate) &'a str);
 
 impl ToSql for PackedId<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
-        Ok(match uuid_bytes(self.0) {
-            Some(bytes) => ToSqlOutput::Owned(Value::Blob(bytes.to_vec())),
+        Ok(match uuid_bits(self.0) {
+            Some(bits) => ToSqlOutput::Owned(Value::Blob(bits.to_be_bytes().to_vec())),
             None => ToSqlOutput::Borrowed(ValueRef::Text(self.0.as_bytes())),
         })
     }
@@ -23,46 +23,12 @@ impl ToSql for PackedId<'_> {
 pub(crate) fn unpack_id(value: ValueRef<'_>) -> Option<String> {
     match value {
         ValueRef::Blob(bytes) => {
-            let bytes: &[u8; 16] = bytes.try_into().ok()?;
-            Some(uuid_text(bytes))
+            let bits = u128::from_be_bytes(bytes.try_into().ok()?);
+            Some(uuid_text(bits))
         }
         ValueRef::Text(text) => std::str::from_utf8(text).ok().map(str::to_owned),
         ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) => None,
     }
-}
-
-/// By hand, since formatting takes as long as reading the row.
-fn uuid_text(bytes: &[u8; 16]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = String::with_capacity(36);
-    for (at, byte) in bytes.iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        text.push(char::from(DIGITS[usize::from(byte >> 4)]));
-        text.push(char::from(DIGITS[usize::from(byte & 15)]));
-    }
-    text
-}
-
-/// Only the exact form that [`unpack_id`] writes, so that packing loses nothing.
-fn uuid_bytes(text: &str) -> Option<[u8; 16]> {
-    let text = text.as_bytes();
-    if text.len() != 36 {
-        return None;
-    }
-    let mut bits: u128 = 0;
-    for (at, byte) in text.iter().enumerate() {
-        let digit = match byte {
-            b'-' if matches!(at, 8 | 13 | 18 | 23) => continue,
-            _ if matches!(at, 8 | 13 | 18 | 23) => return None,
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            _ => return None,
-        };
-        bits = (bits << 4) | u128::from(digit);
-    }
-    Some(bits.to_be_bytes())
 }
 
 /// The artifacts of a head as one column: turn, attempt, length of the id, the id; and so on.

@@ -370,7 +370,7 @@ impl Inner {
         hit.map(|hit| self.sent_before(hit, Some(mark))).transpose()
     }
 
-    pub(super) fn sent_before(
+    fn sent_before(
         self: &Arc<Self>,
         hit: OnceHit,
         mark: Option<Fingerprint>,
@@ -414,7 +414,7 @@ impl Fingerprint {
     }
 }
 
-pub(super) type Unpacked = (Message, Option<a2ad_proto::Metadata>, Vec<String>);
+type Unpacked = (Message, Option<a2ad_proto::Metadata>, Vec<String>);
 
 pub(super) fn unpack(request: Box<SendMessageRequest>) -> Result<Unpacked, EngineError> {
     let message = request

@@ -73,13 +73,8 @@ impl Inner {
     pub(super) async fn find(&self, caller: &Caller, id: &str) -> Result<TaskKey, EngineError> {
         // What cannot be an id cannot be found.
         let parsed: TaskId = id.parse().map_err(|_| EngineError::not_found(id))?;
-        // A task that was heard of lately need not be looked for.
-        if let Some(key) = self.store.public_ids().key_of(id)
-            && let Some(head) = self.hub.cached_head(TaskKey(key))
-            && head.identity.id == parsed
-            && head.identity.scope == caller.scope
-        {
-            return Ok(TaskKey(key));
+        if let Some(head) = self.known_head(caller, &parsed) {
+            return Ok(head.identity.key);
         }
         self.store
             .find(&caller.scope, &parsed)

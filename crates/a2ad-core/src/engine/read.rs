@@ -48,14 +48,18 @@ fn render(frozen: &Snapshot, history_length: Option<i32>) -> Result<Bytes, Engin
 }
 
 impl Inner {
-    /// The caller's task with this id, if this process knows its newest version by heart.
-    fn cached(&self, caller: &Caller, id: &TaskId) -> Option<Arc<Snapshot>> {
+    /// The newest head of the caller's task with this id, if this process has heard of it lately.
+    pub(super) fn known_head(&self, caller: &Caller, id: &TaskId) -> Option<Arc<Head>> {
         let key = TaskKey(self.store.public_ids().key_of(id.as_str())?);
         let head = self.hub.cached_head(key)?;
-        if head.identity.id != *id || head.identity.scope != caller.scope {
-            return None;
-        }
-        let frozen = self.hub.cached_snapshot(key)?;
+        let theirs = head.identity.id == *id && head.identity.scope == caller.scope;
+        theirs.then_some(head)
+    }
+
+    /// The caller's task with this id, if this process knows its newest version by heart.
+    fn cached(&self, caller: &Caller, id: &TaskId) -> Option<Arc<Snapshot>> {
+        let head = self.known_head(caller, id)?;
+        let frozen = self.hub.cached_snapshot(head.identity.key)?;
         (frozen.version == head.version).then_some(frozen)
     }
 

@@ -9,13 +9,14 @@ use super::accept::{Followed, born_leased, unpack};
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::Fingerprint;
+use super::read::fold_in;
 use super::run::{Begin, Ended, Lease, Live, SNAPSHOT_BYTES_MIN, Warm};
 use super::speak::{Silenced, Voice};
 use super::{Caller, EngineError, Inner, Served};
 use crate::agent::{Asked, Say};
 use crate::keys::{Attempt, ContextKey, Number, TaskKey, TurnRef};
 use crate::store::{Change, ChangeError, ContextChoice, Once};
-use crate::task::{Command, Entry, Fold, Head, Identity, Snapshot, apply};
+use crate::task::{Command, Entry, Fold, Head, Identity, Snapshot};
 
 /// A new task, ready to be committed.
 pub(super) enum Submission {
@@ -35,9 +36,7 @@ pub(super) struct WholeTurn {
 /// The fold of entries that were just written, from the first on.
 fn replay(entries: &[Entry]) -> Option<Fold> {
     let mut fold = Fold::default();
-    for entry in entries {
-        apply(&mut fold, entry.record().ok()?);
-    }
+    fold_in(&mut fold, entries, None).ok()?;
     Some(fold)
 }
 

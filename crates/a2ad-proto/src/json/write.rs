@@ -136,8 +136,8 @@ impl<'a> ser::Serializer for Writer<'a> {
     type Ok = ();
     type Error = Unknown;
     type SerializeSeq = Members<'a>;
-    type SerializeTuple = Members<'a>;
-    type SerializeTupleStruct = Members<'a>;
+    type SerializeTuple = Impossible<(), Unknown>;
+    type SerializeTupleStruct = Impossible<(), Unknown>;
     type SerializeTupleVariant = Impossible<(), Unknown>;
     type SerializeMap = Members<'a>;
     type SerializeStruct = Struct<'a>;
@@ -236,16 +236,16 @@ impl<'a> ser::Serializer for Writer<'a> {
         Ok(self.open(b"[", b"]"))
     }
 
-    fn serialize_tuple(self, length: usize) -> Result<Members<'a>, Unknown> {
-        self.serialize_seq(Some(length))
+    fn serialize_tuple(self, _: usize) -> Result<Self::SerializeTuple, Unknown> {
+        Err(Unknown)
     }
 
     fn serialize_tuple_struct(
         self,
         _: &'static str,
-        length: usize,
-    ) -> Result<Members<'a>, Unknown> {
-        self.serialize_seq(Some(length))
+        _: usize,
+    ) -> Result<Self::SerializeTupleStruct, Unknown> {
+        Err(Unknown)
     }
 
     fn serialize_tuple_variant(
@@ -288,32 +288,6 @@ impl ser::SerializeSeq for Members<'_> {
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unknown> {
         self.separate();
         value.serialize(Writer::new(self.out))
-    }
-
-    fn end(self) -> Result<(), Unknown> {
-        self.finish()
-    }
-}
-
-impl ser::SerializeTuple for Members<'_> {
-    type Ok = ();
-    type Error = Unknown;
-
-    fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unknown> {
-        ser::SerializeSeq::serialize_element(self, value)
-    }
-
-    fn end(self) -> Result<(), Unknown> {
-        self.finish()
-    }
-}
-
-impl ser::SerializeTupleStruct for Members<'_> {
-    type Ok = ();
-    type Error = Unknown;
-
-    fn serialize_field<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), Unknown> {
-        ser::SerializeSeq::serialize_element(self, value)
     }
 
     fn end(self) -> Result<(), Unknown> {
