@@ -152,7 +152,7 @@ async fn tell_all(plan: &IdlePlan, task: &str, streams: Vec<Connection>) -> Resu
                 );
                 goes_on = connection.body(&mut body).await?;
             }
-            anyhow::Ok(Instant::now())
+            anyhow::Ok((Instant::now(), connection))
         });
     }
     // Until all of them listen.
@@ -162,9 +162,13 @@ async fn tell_all(plan: &IdlePlan, task: &str, streams: Vec<Connection>) -> Resu
     let status = canceler.ask(&request::cancel(&plan.target, task)).await?;
     ensure!(status == 200, "status {status} for the cancel");
     let mut arrivals = Histogram::default();
+    // Nobody hangs up before all are told: the server would be busy with that as well.
+    let mut told = Vec::with_capacity(plan.streams);
     let all = async {
         while let Some(arrived) = listeners.join_next().await {
-            arrivals.record(arrived.context("follow the task")??.duration_since(begin));
+            let (at, connection) = arrived.context("follow the task")??;
+            arrivals.record(at.duration_since(begin));
+            told.push(connection);
         }
         anyhow::Ok(())
     };
