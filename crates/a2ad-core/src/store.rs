@@ -12,6 +12,10 @@ use futures_util::future::BoxFuture;
 use crate::keys::{Attempt, HolderId, Number, PublicIds, Scope, TaskKey, TurnRef};
 use crate::task::{Entry, Head, Snapshot, TurnChange, TurnState};
 
+/// A journal of up to so many bytes is folded whenever its task is asked for: reading and folding it
+/// costs less than keeping a snapshot of it would.
+pub const SHORT_JOURNAL: u64 = 8 << 10;
+
 /// Everything that is decided about one task in one go; committed whole or not at all.
 #[derive(Clone, Debug)]
 pub struct Change {
@@ -32,8 +36,8 @@ pub struct Change {
     pub fence: Option<(Number, Attempt)>,
     /// The change counts only if no earlier one had the same key.
     pub once: Option<Once>,
-    /// A fold of the journal up to and including this change. A store may do without if the journal
-    /// is short, since folding it again is cheap.
+    /// A fold of the journal up to and including this change. A store does without if the journal
+    /// is short ([`SHORT_JOURNAL`]).
     pub snapshot: Option<Snapshot>,
     /// At most this many open turns per context.
     pub context_turns_max: u32,
@@ -314,6 +318,15 @@ pub struct Committed {
     pub entries: Vec<Entry>,
     /// Agents with turns that became ready.
     pub ready: Vec<AgentId>,
+}
+
+impl Committed {
+    /// Whether the commit holds all of a task, from its beginning to its end.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let begins = self.entries.first().map(|entry| entry.number) == Some(Number::FIRST);
+        begins && self.head.state.is_terminal()
+    }
 }
 
 /// Who has to hear of commits: the engine's caches, cursors and runner. Called by the store, in

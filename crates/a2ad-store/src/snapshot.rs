@@ -19,7 +19,7 @@ use crate::run::{Hash, hash_column};
 const NO_ARTIFACTS: Bytes = Bytes::from_static(b"[]");
 
 /// A journal of so many bytes is folded when it is read.
-pub(crate) const FOLDED_BYTES: u64 = 8 << 10;
+pub(crate) use a2ad_core::store::SHORT_JOURNAL as FOLDED_BYTES;
 
 /// A snapshot row.
 pub(crate) enum Stored {

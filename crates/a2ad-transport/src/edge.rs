@@ -119,6 +119,12 @@ enum Route<'a> {
     Metrics,
 }
 
+/// A request to an agent that has been read.
+enum Asked {
+    JsonRpc(jsonrpc::Asked),
+    HttpJson(http_json::Asked),
+}
+
 impl Route<'_> {
     const fn allow(&self) -> &'static str {
         match self {
@@ -255,23 +261,24 @@ impl App {
         if !route.takes(&head.method) {
             return wrong_verb();
         }
-        match route {
+        let asked = match route {
             Route::JsonRpc(named) => {
                 let visit = Visit { principal, named };
-                jsonrpc::answer(inner, visit, &head, body, connection).await
+                Asked::JsonRpc(jsonrpc::read(inner, visit, &head, body, connection).await)
             }
             Route::HttpJson(named, target) => match target.method(&head.method) {
                 Some(method) => {
                     let visit = Visit { principal, named };
-                    let asked = (target, method);
-                    http_json::answer(inner, visit, asked, &head, body, connection).await
+                    let target = (target, method);
+                    let read = http_json::read(inner, visit, target, &head, body, connection);
+                    Asked::HttpJson(read.await)
                 }
-                None => wrong_verb(),
+                None => return wrong_verb(),
             },
-            Route::Card(_) if head.method == Method::OPTIONS => card::preflight(),
+            Route::Card(_) if head.method == Method::OPTIONS => return card::preflight(),
             // By its own path it would not be there; that there is one at `/` is no secret.
             Route::Card(mount) if !inner.auth.public_cards && !principal.may_call(&mount.agent) => {
-                forbidden("agents")
+                return forbidden("agents");
             }
             Route::Card(mount) => {
                 let trusted = &inner.trusted_proxies;
@@ -281,13 +288,19 @@ impl App {
                     by_proxy: !trusted.is_empty(),
                     public: inner.auth.public_cards,
                 };
-                mount.card.answer(&head.headers, audience)
+                return mount.card.answer(&head.headers, audience);
             }
-            Route::Live => probes::live(),
-            Route::Ready => probes::ready(inner).await,
-            Route::Health => probes::health(inner),
-            Route::Metrics if principal.may_monitor() => probes::metrics(inner),
-            Route::Metrics => forbidden("monitor"),
+            Route::Live => return probes::live(),
+            Route::Ready => return probes::ready(inner).await,
+            Route::Health => return probes::health(inner),
+            Route::Metrics if principal.may_monitor() => return probes::metrics(inner),
+            Route::Metrics => return forbidden("monitor"),
+        };
+        // The answer may take a commit, or minutes. The head holds on to the buffer that the request was read into.
+        drop(head);
+        match asked {
+            Asked::JsonRpc(asked) => asked.answer(inner, connection).await,
+            Asked::HttpJson(asked) => asked.answer(inner, connection).await,
         }
     }
 }

@@ -11,18 +11,18 @@ use super::cursor::{EndsAt, Frames, check_cursor};
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::{Fingerprint, fingerprint};
-use super::read::{wrap_message, wrap_task};
+use super::read::{wrap_message, wrap_task_json};
 use super::run::{Begin, Lease};
-use super::submit::{Answer, Opening, Submission, Whole};
+use super::submit::{Answer, AsResponse, AsStream, Journal, Opening, Submission};
 use super::{CONFLICTS_MAX, Caller, Engine, EngineError, Inner, Served};
 use crate::keys::{Attempt, Number, TurnRef};
 use crate::store::{Applied, ChangeError, Once, OnceHit};
 use crate::task::{Command, Head, Refusal, TurnState};
 
 /// A message that is in the journal.
-enum Accepted {
-    /// So is all that came of it.
-    Whole(Whole),
+enum Accepted<T> {
+    /// So is all that came of it; the caller can be told.
+    Whole(T),
     /// Somebody works on it, or will, or has long ago.
     Followed(Followed),
 }
@@ -61,14 +61,9 @@ impl Engine {
         let configuration = request.configuration.as_ref();
         let history_length = configuration.and_then(|asked| asked.history_length);
         let blocking = configuration.is_none_or(|asked| !asked.return_immediately);
-        let accepted = match inner.accept(caller, request, Answer::Task).await? {
-            Accepted::Whole(whole) => {
-                return Ok(match (whole.reply, whole.snapshot) {
-                    (Some(reply), _) => wrap_message(&reply),
-                    (None, Some(task)) if history_length.is_none() => task.task_response(),
-                    (None, _) => wrap_task(&inner.task_json(whole.task, history_length).await?),
-                });
-            }
+        let answer = AsResponse { history_length };
+        let accepted = match inner.accept(caller, request, answer).await? {
+            Accepted::Whole(response) => return Ok(response),
             Accepted::Followed(accepted) => accepted,
         };
         // Boxed, so that those who need not wait do not carry what waiting takes.
@@ -93,19 +88,19 @@ impl Engine {
         let request = request.into();
         let configuration = request.configuration.as_ref();
         let history_length = configuration.and_then(|asked| asked.history_length);
-        let accepted = match inner.accept(caller, request, Answer::Stream).await? {
-            Accepted::Whole(Whole {
+        let accepted = match inner.accept(caller, request, AsStream).await? {
+            Accepted::Whole(Journal {
                 task,
                 version,
                 reply: Some(reply),
                 ..
             }) => return Ok(Frames::reply(inner, task, version, &reply)),
-            Accepted::Whole(whole) if history_length.is_none() => {
+            Accepted::Whole(journal) if history_length.is_none() => {
                 let ends_at = EndsAt::InputRequired;
-                return Ok(Frames::known(inner, whole.task, whole.entries, ends_at));
+                return Ok(Frames::known(inner, journal.task, journal.entries, ends_at));
             }
-            Accepted::Whole(whole) => Followed {
-                watching: inner.hub.watch(whole.task),
+            Accepted::Whole(journal) => Followed {
+                watching: inner.hub.watch(journal.task),
                 number: Number::FIRST,
                 again: false,
             },
@@ -133,7 +128,7 @@ impl Inner {
         // Looked for after the task was read, so that no task is shown that a reply has ended.
         Ok(match accepted.reply(self).await? {
             Some((_, reply)) => wrap_message(&reply),
-            None => wrap_task(&task),
+            None => wrap_task_json(&task),
         })
     }
 
@@ -175,12 +170,12 @@ impl Inner {
 
     /// Puts a message into a journal and its turn into the queue, durably. Once begun it is seen
     /// through (SEND-18).
-    async fn accept(
+    async fn accept<A: Answer>(
         self: &Arc<Self>,
         caller: &Caller,
         request: Box<SendMessageRequest>,
-        answer: Answer,
-    ) -> Result<Accepted, EngineError> {
+        answer: A,
+    ) -> Result<Accepted<A::Told>, EngineError> {
         request.check()?;
         self.refuse_if_closing()?;
         let served = self.served(&caller.scope.agent)?;
@@ -216,7 +211,7 @@ impl Inner {
         match self.prepare(caller, served, request, mark, key, answer)? {
             // The store finishes a commit whether anybody waits or not, and nothing follows it.
             Submission::Whole(whole) => match whole.commit(self).await {
-                Ok(whole) => Ok(Accepted::Whole(whole)),
+                Ok(told) => Ok(Accepted::Whole(told)),
                 Err(error) => self.not_submitted(error, mark).map(Accepted::Followed),
             },
             Submission::Opening(opening) => {

@@ -160,7 +160,7 @@ impl Frames {
                 extension: false,
                 state: Some(state),
             },
-            bytes: wrap_task(&a2ad_proto::to_json(&fold.task)),
+            bytes: wrap_task(&fold.task),
         };
         Self {
             after: fold.version,

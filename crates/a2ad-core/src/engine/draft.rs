@@ -57,7 +57,7 @@ impl Draft {
             expected: head.version,
             head,
             entries: Vec::new(),
-            bytes: Vec::with_capacity(1024),
+            bytes: Vec::with_capacity(2048),
             turns: Vec::new(),
             fence: None,
             fold,

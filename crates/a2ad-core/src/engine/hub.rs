@@ -152,7 +152,10 @@ impl Wake for Hub {
         for commit in &batch {
             ready |= !commit.ready.is_empty();
             tally.add(commit);
-            self.keep_head(&commit.head);
+            // What is over as soon as it begins is seldom asked for again: a reader brings it in.
+            if !commit.is_whole() {
+                self.keep_head(&commit.head);
+            }
         }
         tally.report();
         let mut woken = Vec::new();

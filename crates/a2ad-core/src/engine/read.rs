@@ -253,8 +253,17 @@ pub(super) fn check_next(last: Number, entry: &Entry) -> Result<(), EngineError>
 }
 
 /// A task's JSON as the `task` member of a response or frame.
-pub(super) fn wrap_task(task: &[u8]) -> Bytes {
+pub(super) fn wrap_task_json(task: &[u8]) -> Bytes {
     [&b"{\"task\":"[..], task, b"}"].concat().into()
+}
+
+/// A task as the `task` member of a response or frame.
+pub(super) fn wrap_task(task: &Task) -> Bytes {
+    let mut json = Vec::with_capacity(1024);
+    json.extend_from_slice(b"{\"task\":");
+    a2ad_proto::write_json(task, &mut json);
+    json.push(b'}');
+    json.into()
 }
 
 /// A message as the `message` member of a response or frame.

@@ -3,34 +3,91 @@
 use std::sync::Arc;
 
 use a2ad_proto::{ContextId, Message, SendMessageRequest};
+use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::accept::{Followed, born_leased, unpack};
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::Fingerprint;
-use super::read::fold_in;
-use super::run::{Begin, Ended, Lease, Live, SNAPSHOT_BYTES_MIN, Warm};
+use super::read::{fold_in, limit_history, wrap_message, wrap_task};
+use super::run::{Begin, Ended, Lease, Live, Warm};
 use super::speak::{Silenced, Voice};
 use super::{Caller, EngineError, Inner, Served};
 use crate::agent::{Asked, Say};
 use crate::keys::{Attempt, ContextKey, Number, TaskKey, TurnRef};
-use crate::store::{Change, ChangeError, ContextChoice, Once};
-use crate::task::{Command, Entry, Fold, Head, Identity, Snapshot};
+use crate::store::{Change, ChangeError, ContextChoice, Once, SHORT_JOURNAL};
+use crate::task::{Command, Entry, Fold, Head, Identity};
 
 /// A new task, ready to be committed.
-pub(super) enum Submission {
+#[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
+pub(super) enum Submission<T> {
     /// Its agent is done already: one commit holds the turn from its message to its end.
-    Whole(Box<WholeTurn>),
+    Whole(WholeTurn<T>),
     /// Its agent has yet to work.
     Opening(Box<Opening>),
 }
 
-/// A turn that was over before anybody else could see it.
-pub(super) struct WholeTurn {
+/// A turn that was over before anybody else could see it, and what its caller will be told.
+pub(super) struct WholeTurn<T> {
     change: Change,
-    snapshot: Option<Arc<Snapshot>>,
-    reply: Option<Box<Message>>,
+    told: T,
+}
+
+/// How a caller is told of a turn that one commit holds. It is put together before the commit, so
+/// that nothing else has to be kept while that takes its time.
+pub(super) trait Answer {
+    /// What the caller is told.
+    type Told;
+    /// Whether that takes the task as it ended up.
+    const FOLDS: bool;
+    /// Tells of `change`. `fold` is the task as it ended up; it is empty if nobody needs it and the
+    /// agent did not reply directly.
+    fn tell(self, change: &Change, fold: Fold) -> Self::Told;
+}
+
+/// The response to SendMessage.
+pub(super) struct AsResponse {
+    pub(super) history_length: Option<i32>,
+}
+
+impl Answer for AsResponse {
+    type Told = Bytes;
+    const FOLDS: bool = true;
+
+    fn tell(self, _change: &Change, mut fold: Fold) -> Bytes {
+        if let Some(reply) = fold.reply() {
+            return wrap_message(reply);
+        }
+        limit_history(&mut fold.task, self.history_length);
+        wrap_task(&fold.task)
+    }
+}
+
+/// The whole of a stream.
+pub(super) struct AsStream;
+
+/// A journal from its first entry on.
+pub(super) struct Journal {
+    pub(super) task: TaskKey,
+    pub(super) version: Number,
+    pub(super) entries: Vec<Entry>,
+    /// What the agent replied directly, if it did.
+    pub(super) reply: Option<Box<Message>>,
+}
+
+impl Answer for AsStream {
+    type Told = Journal;
+    const FOLDS: bool = false;
+
+    fn tell(self, change: &Change, fold: Fold) -> Journal {
+        Journal {
+            task: change.head.identity.key,
+            version: change.head.version,
+            entries: change.entries.clone(),
+            reply: fold.reply().cloned().map(Box::new),
+        }
+    }
 }
 
 /// The fold of entries that were just written, from the first on.
@@ -38,26 +95,6 @@ fn replay(entries: &[Entry]) -> Option<Fold> {
     let mut fold = Fold::default();
     fold_in(&mut fold, entries, None).ok()?;
     Some(fold)
-}
-
-/// What a message is answered with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// The task as it ended up.
-    Task,
-    /// One event after the other.
-    Stream,
-}
-
-/// What one commit made known of a new task.
-pub(super) struct Whole {
-    pub(super) task: TaskKey,
-    pub(super) version: Number,
-    pub(super) entries: Vec<Entry>,
-    /// There unless the caller has no use for it and the journal is short.
-    pub(super) snapshot: Option<Arc<Snapshot>>,
-    /// What the agent replied directly, if it did.
-    pub(super) reply: Option<Box<Message>>,
 }
 
 /// A turn that begins with its task.
@@ -83,15 +120,15 @@ impl Inner {
     ///
     /// In a context of its own nothing can precede its turn, so that may begin before it is
     /// written, if its agent allows; and if it ends at once, one commit is all it takes.
-    pub(super) fn prepare(
+    pub(super) fn prepare<A: Answer>(
         self: &Arc<Self>,
         caller: &Caller,
         served: &Arc<Served>,
         request: Box<SendMessageRequest>,
         mark: Option<Fingerprint>,
         key: TaskKey,
-        answer: Answer,
-    ) -> Result<Submission, EngineError> {
+        answer: A,
+    ) -> Result<Submission<A::Told>, EngineError> {
         let (mut message, metadata, accepted_output_modes) = unpack(request)?;
         let ids = self.store.public_ids();
         let random = &self.surroundings.random;
@@ -139,12 +176,12 @@ impl Inner {
             live.poll_now();
             match live.into_whole() {
                 Ok((asked, says, ended)) => {
-                    // A stream shows entries, and nothing else asks for the fold of a short one.
-                    let folds = answer == Answer::Task || ended.is_reply();
+                    let folds = A::FOLDS || ended.is_reply();
                     let draft = Draft::new(head, folds.then(Fold::default));
                     let draft = self.submitted(draft, asked)?;
-                    let whole = self.whole_turn(draft, served, lease, says, ended, once);
-                    return Ok(Submission::Whole(Box::new(whole)));
+                    let (change, fold) = self.whole_turn(draft, served, lease, says, ended, once);
+                    let told = answer.tell(&change, fold);
+                    return Ok(Submission::Whole(WholeTurn { change, told }));
                 }
                 Err(live) => Work::Begun(live),
             }
@@ -187,7 +224,7 @@ impl Inner {
         }
     }
 
-    /// The change that holds a turn from its message to its end.
+    /// The change that holds a turn from its message to its end, and its fold if the draft has one.
     fn whole_turn(
         self: &Arc<Self>,
         mut draft: Draft,
@@ -196,7 +233,7 @@ impl Inner {
         says: Vec<Say>,
         ended: Ended,
         once: Option<Once>,
-    ) -> WholeTurn {
+    ) -> (Change, Fold) {
         let number = lease.turn.number;
         draft.lease_newborn(number);
         let voice = Voice {
@@ -212,49 +249,25 @@ impl Inner {
         // Nobody else has seen the turn, so nobody can have silenced it.
         let _spoken: Result<(), Silenced> = voice.speak(&mut draft, says, Some(end));
         draft.forget_turn(number);
-        let (mut change, fold) = draft.into_change(Terms {
+        let (mut change, mut fold) = draft.into_change(Terms {
             once,
             ..Terms::default()
         });
-        let mut fold = match fold {
-            None if change.head.bytes > SNAPSHOT_BYTES_MIN => replay(&change.entries),
-            fold => fold,
-        };
-        change.snapshot = fold.as_mut().map(Fold::snapshot);
-        WholeTurn {
-            snapshot: change.snapshot.clone().map(Arc::new),
-            change,
-            reply: fold.and_then(|fold| fold.reply().cloned().map(Box::new)),
+        // The fold of a short journal is made when it is asked for.
+        if change.head.bytes > SHORT_JOURNAL {
+            let mut replayed = fold.is_none().then(|| replay(&change.entries)).flatten();
+            change.snapshot = fold.as_mut().or(replayed.as_mut()).map(Fold::snapshot);
         }
+        (change, fold.unwrap_or_default())
     }
 }
 
-impl WholeTurn {
-    /// Commits it.
-    pub(super) fn commit(
-        self: Box<Self>,
-        inner: &Inner,
-    ) -> impl Future<Output = Result<Whole, ChangeError>> {
-        let Self {
-            change,
-            snapshot,
-            reply,
-        } = *self;
-        let whole = Whole {
-            task: change.head.identity.key,
-            version: change.head.version,
-            entries: change.entries.clone(),
-            snapshot,
-            reply,
-        };
+impl<T> WholeTurn<T> {
+    /// Commits it; then its caller may be told.
+    pub(super) fn commit(self, inner: &Inner) -> impl Future<Output = Result<T, ChangeError>> {
+        let Self { change, told } = self;
         let committed = inner.store.commit(change);
-        async move {
-            committed.await?;
-            if let Some(snapshot) = &whole.snapshot {
-                inner.hub.keep_snapshot(whole.task, Arc::clone(snapshot));
-            }
-            Ok(whole)
-        }
+        async move { committed.await.map(|_applied| told) }
     }
 }
 

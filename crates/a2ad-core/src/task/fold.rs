@@ -225,34 +225,16 @@ impl Snapshot {
         self.with_artifacts(&self.body)
     }
 
-    /// The whole task as the `task` member of a response.
-    #[must_use]
-    pub fn task_response(&self) -> Bytes {
-        let mut json = Vec::with_capacity(self.body.len() + self.artifacts.len() + 32);
-        json.extend_from_slice(b"{\"task\":");
-        if self.artifacts == NO_ARTIFACTS {
-            json.extend_from_slice(&self.body);
-        } else {
-            self.add_artifacts(&self.body, &mut json);
-        }
-        json.push(b'}');
-        json.into()
-    }
-
     /// `body`, which is this task without artifacts in some rendering, with them; also if there
     /// are none (LIST-05).
     #[must_use]
     pub fn with_artifacts(&self, body: &[u8]) -> Bytes {
         let mut json = Vec::with_capacity(body.len() + self.artifacts.len() + 16);
-        self.add_artifacts(body, &mut json);
-        json.into()
-    }
-
-    fn add_artifacts(&self, body: &[u8], json: &mut Vec<u8>) {
         json.extend_from_slice(body.strip_suffix(b"}").unwrap_or(body));
         json.extend_from_slice(b",\"artifacts\":");
         json.extend_from_slice(&self.artifacts);
         json.push(b'}');
+        json.into()
     }
 
     /// How many bytes it takes to keep.

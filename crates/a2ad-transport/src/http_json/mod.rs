@@ -6,14 +6,12 @@ mod route;
 
 pub(crate) use route::Route;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::header::CACHE_CONTROL;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::time::Instant;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::call::{Call, Reply};
 use crate::edge::Inner;
@@ -29,51 +27,99 @@ use crate::sse::{self, Wrap};
 use crate::version::Absent;
 use crate::{body, media};
 
-/// Answers one request to an agent's HTTP+JSON interface. `route` is where its path leads, and `method` what its verb
+/// A request that has been read.
+pub(crate) struct Asked {
+    began: Instant,
+    method: Method,
+    span: Span,
+    /// What it asks for, or why it asks for nothing.
+    call: Result<Call, Fault>,
+    /// What a result and an error are written as.
+    result_type: HeaderValue,
+    error_type: HeaderValue,
+}
+
+/// Reads one request to an agent's HTTP+JSON interface. `route` is where its path leads, and `method` what its verb
 /// means there.
-pub(crate) async fn answer<B>(
+pub(crate) async fn read<B>(
     inner: &Inner,
     visit: Visit<'_>,
     (route, method): (Route<'_>, Method),
     head: &Parts,
     body: B,
-    connection: &Arc<Connection>,
-) -> Response<Body>
+    connection: &Connection,
+) -> Asked
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let began = Instant::now();
-    let mut active = Active::default();
-    let result = match read_body(head, body, connection, &inner.limits).await {
-        Ok(body) => {
-            let asked = (route, method);
-            perform(inner, visit, asked, head, body, &mut active).await
-        }
-        Err(refusal) => Err(refusal.into()),
-    };
-    let refused = result.as_ref().err().map(|fault| fault.kind.reason());
-    inner
-        .meters
-        .count(Binding::HttpJson, Some(method), refused, began.elapsed());
-    let mut response = match result {
-        Ok(Reply::Result(json)) => {
-            let mut response = reply::whole(StatusCode::OK, media::of_result(&head.headers), json);
-            // The next look at a task may show another state, and it is nobody else's business.
-            response
-                .headers_mut()
-                .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-            response
-        }
-        Ok(Reply::Stream(stream)) => sse::open(Wrap::Bare, stream, connection, &inner.limits),
-        Err(fault) => refuse(&fault, &head.headers, &inner.limits),
-    };
-    active.tell(response.headers_mut());
-    response
+    let body = read_body(head, body, connection, &inner.limits).await;
+    let span = tracing::debug_span!(
+        "request",
+        binding = Binding::HttpJson.name(),
+        method = method.name(),
+        task = tracing::field::Empty
+    );
+    let call = span.in_scope(|| {
+        let request = read::read(head, (route, method), &body?);
+        Call::new(inner, visit, head, request, Absent::Means03)
+    });
+    Asked {
+        began,
+        method,
+        span,
+        call,
+        result_type: media::of_result(&head.headers),
+        error_type: media::of_error(&head.headers),
+    }
+}
+
+impl Asked {
+    /// Does what was asked, and says what came of it.
+    pub(crate) async fn answer(self, inner: &Inner, connection: &Connection) -> Response<Body> {
+        let Self {
+            began,
+            method,
+            span,
+            call,
+            result_type,
+            error_type,
+        } = self;
+        let mut active = Active::default();
+        let result = match call {
+            Ok(call) => {
+                active.clone_from(&call.active);
+                call.run(inner).instrument(span).await
+            }
+            Err(fault) => Err(fault),
+        };
+        let refused = result.as_ref().err().map(|fault| fault.kind.reason());
+        inner
+            .meters
+            .count(Binding::HttpJson, Some(method), refused, began.elapsed());
+        let mut response = match result {
+            Ok(Reply::Result(json)) => {
+                let mut response = reply::whole(StatusCode::OK, result_type, json);
+                // The next look at a task may show another state, and it is nobody else's business.
+                response
+                    .headers_mut()
+                    .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+                response
+            }
+            Ok(Reply::Stream(stream)) => sse::open(Wrap::Bare, stream, connection, &inner.limits),
+            Err(fault) => refuse_as(&fault, error_type, &inner.limits),
+        };
+        active.tell(response.headers_mut());
+        response
+    }
 }
 
 /// An error in the form of this binding. `headers` are the request's.
 pub(crate) fn refuse(fault: &Fault, headers: &HeaderMap, limits: &Limits) -> Response<Body> {
-    let content_type = media::of_error(headers);
+    refuse_as(fault, media::of_error(headers), limits)
+}
+
+fn refuse_as(fault: &Fault, content_type: HeaderValue, limits: &Limits) -> Response<Body> {
     let status = fault.http_status();
     reply::error(fault, status, content_type, fault.http_json(), limits)
 }
@@ -93,29 +139,4 @@ where
     }
     let types = [media::A2A_JSON_NAME, media::JSON_NAME];
     body::read(body, &head.headers, &types, connection, limits).await
-}
-
-async fn perform(
-    inner: &Inner,
-    visit: Visit<'_>,
-    (route, method): (Route<'_>, Method),
-    head: &Parts,
-    body: Bytes,
-    active: &mut Active,
-) -> Result<Reply, Fault> {
-    let span = tracing::debug_span!(
-        "request",
-        binding = Binding::HttpJson.name(),
-        method = method.name(),
-        task = tracing::field::Empty
-    );
-    let call = span.in_scope(|| {
-        let request = read::read(head, (route, method), &body);
-        Call::new(inner, visit, head, request, Absent::Means03)
-    });
-    // A blocking send may take minutes; what was read is not needed any more.
-    drop(body);
-    let call = call?;
-    active.clone_from(&call.active);
-    call.run(inner).instrument(span).await
 }

@@ -3,18 +3,16 @@
 mod envelope;
 mod params;
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, StatusCode};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::call::{Call, Reply};
 use crate::edge::Inner;
-use crate::errors::Fault;
+use crate::errors::{Fault, Refusal};
 use crate::extensions::Active;
 use crate::limits::Limits;
 use crate::listen::Connection;
@@ -26,76 +24,49 @@ use crate::sse::{self, Wrap};
 use crate::version::Absent;
 use crate::{body, media};
 
-/// What came of a request.
-struct Done {
+/// A request that has been read.
+pub(crate) struct Asked {
+    began: Instant,
     method: Option<Method>,
     id: Box<RawValue>,
-    active: Active,
-    result: Result<Reply, Fault>,
+    span: Span,
+    /// What it asks for, or why it asks for nothing.
+    call: Result<Call, Fault>,
+    /// Whether an error is to be told as an event (RPC-08).
+    as_event: bool,
 }
 
-impl Done {
-    /// A request that did not get as far as being a call.
-    fn refused(id: &RawValue, fault: impl Into<Fault>) -> Self {
-        Self {
-            method: None,
-            id: id.to_owned(),
-            active: Active::default(),
-            result: Err(fault.into()),
-        }
-    }
-}
-
-/// Answers one POST to an agent's JSON-RPC endpoint.
-pub(crate) async fn answer<B>(
+/// Reads one POST to an agent's JSON-RPC endpoint.
+pub(crate) async fn read<B>(
     inner: &Inner,
     visit: Visit<'_>,
     head: &Parts,
     body: B,
-    connection: &Arc<Connection>,
-) -> Response<Body>
+    connection: &Connection,
+) -> Asked
 where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let began = Instant::now();
+    let refused = |id: &RawValue, refusal: Refusal| Asked {
+        began,
+        method: None,
+        id: id.to_owned(),
+        span: Span::none(),
+        call: Err(refusal.into()),
+        as_event: false,
+    };
     let types = &[media::JSON_NAME];
     let read = body::read(body, &head.headers, types, connection, &inner.limits);
-    let done = match read.await {
-        Ok(body) => perform(inner, visit, head, body).await,
-        Err(refusal) => Done::refused(RawValue::NULL, refusal),
+    let body = match read.await {
+        Ok(body) => body,
+        Err(refusal) => return refused(RawValue::NULL, refusal),
     };
-    let refused = done.result.as_ref().err().map(|fault| fault.kind.reason());
-    inner
-        .meters
-        .count(Binding::JsonRpc, done.method, refused, began.elapsed());
-    let Done {
-        method,
-        id,
-        active,
-        result,
-    } = done;
-    let mut response = match result {
-        Ok(Reply::Result(json)) => reply::whole(StatusCode::OK, reply::JSON, success(&id, &json)),
-        Ok(Reply::Stream(stream)) => {
-            sse::open(Wrap::JsonRpc(id), stream, connection, &inner.limits)
-        }
-        Err(fault) => {
-            let streams = method.is_some_and(Method::streams);
-            let events = streams && media::accepts_events(&head.headers);
-            refuse(&id, &fault, events, &inner.limits)
-        }
-    };
-    active.tell(response.headers_mut());
-    response
-}
-
-async fn perform(inner: &Inner, visit: Visit<'_>, head: &Parts, body: Bytes) -> Done {
     let envelope = match envelope::read(&body) {
         Ok(envelope) => envelope,
-        Err((id, refusal)) => return Done::refused(id, refusal),
+        Err((id, refusal)) => return refused(id, refusal),
     };
     let method = Method::named(&envelope.method);
-    let id = envelope.id.to_owned();
     let span = tracing::debug_span!(
         "request",
         binding = Binding::JsonRpc.name(),
@@ -106,21 +77,50 @@ async fn perform(inner: &Inner, visit: Visit<'_>, head: &Parts, body: Bytes) -> 
         let request = params::read(method, &envelope);
         Call::new(inner, visit, head, request, Absent::Means03)
     });
-    // A blocking send may take minutes; what was read is not needed any more.
-    drop(body);
-    let mut active = Active::default();
-    let result = match call {
-        Ok(call) => {
-            active = call.active.clone();
-            call.run(inner).instrument(span).await
-        }
-        Err(fault) => Err(fault),
-    };
-    Done {
+    Asked {
+        began,
         method,
-        id,
-        active,
-        result,
+        id: envelope.id.to_owned(),
+        span,
+        call,
+        as_event: method.is_some_and(Method::streams) && media::accepts_events(&head.headers),
+    }
+}
+
+impl Asked {
+    /// Does what was asked, and says what came of it.
+    pub(crate) async fn answer(self, inner: &Inner, connection: &Connection) -> Response<Body> {
+        let Self {
+            began,
+            method,
+            id,
+            span,
+            call,
+            as_event,
+        } = self;
+        let mut active = Active::default();
+        let result = match call {
+            Ok(call) => {
+                active.clone_from(&call.active);
+                call.run(inner).instrument(span).await
+            }
+            Err(fault) => Err(fault),
+        };
+        let refused = result.as_ref().err().map(|fault| fault.kind.reason());
+        inner
+            .meters
+            .count(Binding::JsonRpc, method, refused, began.elapsed());
+        let mut response = match result {
+            Ok(Reply::Result(json)) => {
+                reply::whole(StatusCode::OK, reply::JSON, success(&id, &json))
+            }
+            Ok(Reply::Stream(stream)) => {
+                sse::open(Wrap::JsonRpc(id), stream, connection, &inner.limits)
+            }
+            Err(fault) => refuse(&id, &fault, as_event, &inner.limits),
+        };
+        active.tell(response.headers_mut());
+        response
     }
 }
 
