@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::gather::Gather;
 use super::guard::Guard;
 use super::{Connection, Listening, stall};
 use crate::edge::App;
@@ -72,20 +73,21 @@ pub(super) async fn two(
         app: listening.app.clone(),
         connection: Arc::clone(&connection),
     };
-    let mut serving = pin!(http.serve_connection(TokioIo::new(socket), requests));
+    let socket = Gather::new(socket);
+    let mut serving = pin!(http.serve_connection(TokioIo::new(socket.clone()), requests));
     tokio::select! {
-        ended = serving.as_mut() => return Ok(ended?),
+        ended = socket.drive(serving.as_mut()) => return ended,
         () = leaving(listening) => {
             serving.as_mut().graceful_shutdown();
-            return Ok(serving.await?);
+            return socket.drive(serving).await;
         }
         () = idle(&connection, limits.keep_alive) => {}
     }
     serving.as_mut().graceful_shutdown();
     // A good peer answers the farewell; one that does not is left, unless a last request crossed it on the way.
-    match timeout(limits.head, serving.as_mut()).await {
-        Ok(ended) => Ok(ended?),
-        Err(_late) if connection.is_busy() => Ok(serving.await?),
+    match timeout(limits.head, socket.drive(serving.as_mut())).await {
+        Ok(ended) => ended,
+        Err(_late) if connection.is_busy() => socket.drive(serving).await,
         Err(_late) => Ok(()),
     }
 }

@@ -4,6 +4,7 @@
 //! nothing, and pay for protocol detection with memory on each connection (see `docs/adr/0004-http-edge.md`).
 
 mod connection;
+mod gather;
 mod guard;
 mod http;
 mod scan;
