@@ -5,10 +5,11 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http::header::{CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use http::{HeaderMap, Response, StatusCode};
+use http::{Response, StatusCode};
 use http_body::{Body as _, Frame, SizeHint};
 
 use crate::errors::{self, Fault};
+use crate::grpc;
 use crate::limits::Limits;
 use crate::listen::{InFlight, note_asked, note_given};
 use crate::sse::Events;
@@ -25,7 +26,9 @@ pub(crate) enum Body {
     /// Events as they come.
     Events(Events),
     /// gRPC messages as they come, and a status behind them.
-    Grpc(tonic::body::Body),
+    Grpc(grpc::Messages),
+    /// What tonic answers for its own services.
+    Tonic(tonic::body::Body),
 }
 
 /// How much of an answer HTTP/2 is given at once. It asks for more when what it has fits into the peer's window, so
@@ -63,10 +66,13 @@ impl Body {
             Self::Full(bytes) if bytes.is_empty() => Poll::Ready(None),
             Self::Full(bytes) => Poll::Ready(Some(Frame::data(std::mem::take(bytes)))),
             Self::Events(events) => events.poll_next(cx).map(|chunk| chunk.map(Frame::data)),
-            Self::Grpc(messages) => {
+            Self::Grpc(messages) => messages.poll_frame(cx),
+            Self::Tonic(messages) => {
                 let frame = ready!(Pin::new(messages).poll_frame(cx));
                 // A body of tonic's own says what went wrong in its trailers; if it ever does otherwise, so do we.
-                Poll::Ready(frame.map(|frame| frame.unwrap_or_else(|status| trailers(&status))))
+                Poll::Ready(
+                    frame.map(|frame| frame.unwrap_or_else(|status| grpc::trailers(&status))),
+                )
             }
         }
     }
@@ -121,13 +127,6 @@ pub(crate) fn without_body(mut response: Response<Body>) -> Response<Body> {
     response.map(|_| Body::Full(Bytes::new()))
 }
 
-fn trailers(status: &tonic::Status) -> Frame<Bytes> {
-    let mut trailers = HeaderMap::new();
-    // Fails for a status that is no header, and then there is none to tell.
-    drop(status.add_header(&mut trailers));
-    Frame::trailers(trailers)
-}
-
 impl http_body::Body for Answer {
     type Data = Bytes;
     type Error = std::convert::Infallible;
@@ -156,7 +155,8 @@ impl http_body::Body for Answer {
         let over = match &self.body {
             Body::Full(bytes) => bytes.is_empty(),
             Body::Events(_) => false,
-            Body::Grpc(messages) => messages.is_end_stream(),
+            Body::Grpc(messages) => messages.is_over(),
+            Body::Tonic(messages) => messages.is_end_stream(),
         };
         over && self.rest.is_empty()
     }
@@ -164,7 +164,7 @@ impl http_body::Body for Answer {
     fn size_hint(&self) -> SizeHint {
         match &self.body {
             Body::Full(bytes) => SizeHint::with_exact((bytes.len() + self.rest.len()) as u64),
-            Body::Events(_) | Body::Grpc(_) => SizeHint::default(),
+            Body::Events(_) | Body::Grpc(_) | Body::Tonic(_) => SizeHint::default(),
         }
     }
 }

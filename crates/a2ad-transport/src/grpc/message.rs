@@ -5,7 +5,7 @@ use http::HeaderMap;
 use crate::errors::Refusal;
 
 /// A flag, and four bytes of length.
-const PREFIX: usize = 5;
+pub(super) const PREFIX: usize = 5;
 
 /// Looks whether a body is exactly one message that is not compressed, which is all that our methods take. tonic
 /// would answer otherwise as if the fault were ours.

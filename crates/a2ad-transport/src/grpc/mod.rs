@@ -1,12 +1,12 @@
 //! The gRPC binding: `lf.a2a.v1.A2AService`, health and reflection (GRPC-01).
 //!
 //! Requests come here by their content type. A2A methods all have one message to read: it is read whole, under the
-//! same limits as on the other bindings, before tonic sees it. Streams are written as they come.
+//! same limits as on the other bindings. tonic serves health and reflection, and knows how a status is written.
 
-mod codec;
 mod deadline;
 mod health;
 mod message;
+mod messages;
 mod read;
 mod reflection;
 mod write;
@@ -15,24 +15,18 @@ use std::sync::Arc;
 
 use a2ad_proto::{REPLAY, pb};
 use bytes::Bytes;
-use futures_util::future::BoxFuture;
-use futures_util::stream::{self, BoxStream, StreamExt as _};
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, Version};
-use http_body_util::Full;
 use tokio::time::{Instant, timeout_at};
-use tonic::metadata::MetadataMap;
-use tonic::server::{Grpc, ServerStreamingService};
 use tonic::{Code, Status};
 use tracing::Instrument as _;
 
 use crate::auth::Principal;
 use crate::body;
-use crate::call::{Call, Reply, Request};
+use crate::call::{Call, Reply};
 use crate::edge::Inner;
 use crate::errors::{Fault, Refusal};
-use crate::extensions::Active;
 use crate::follow::Follow;
 use crate::http_json;
 use crate::limits::Limits;
@@ -43,7 +37,7 @@ use crate::method::Method;
 use crate::mounts::{Named, Visit};
 use crate::reply::Body;
 use crate::version::Absent;
-use codec::Raw;
+pub(crate) use messages::{Messages, trailers};
 
 const TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
 const HEALTH: &str = "grpc.health.v1.Health";
@@ -94,35 +88,33 @@ where
         Err(_) if open => Arc::new(Principal::nobody()),
         Err(why) => {
             tracing::info!(peer = %connection.peer(), reason = %why, "a caller was turned away");
-            let mut response = refuse(Refusal::Unauthorized, limits).map(Body::Grpc);
+            let mut response = refuse(Refusal::Unauthorized, limits);
             inner.auth.tell_grpc(response.headers_mut());
             return response;
         }
     };
-    let response = match service.split_once('/') {
+    match service.split_once('/') {
         Some((pb::SERVICE, name)) => {
             let handler = Handler {
                 inner,
-                principal: &principal,
                 method: Method::named(name),
-                head: &head,
                 connection,
                 began: Instant::now(),
             };
-            handler.answer(body).await
+            handler.answer(&principal, head, body).await
         }
         Some((HEALTH, name)) if health::has(name) => {
             match health::answer(inner, head, body, connection).await {
-                Ok(response) => response,
-                Err(status) => status.into_http(),
+                Ok(response) => response.map(Body::Tonic),
+                Err(status) => only(&status),
             }
         }
         Some((service, _)) if reflection::is_served(service) => {
-            reflection::answer(head, body, connection, limits).await
+            let answer = reflection::answer(head, body, connection, limits).await;
+            answer.map(Body::Tonic)
         }
         _ => refuse(Refusal::UnknownMethod, limits),
-    };
-    response.map(Body::Grpc)
+    }
 }
 
 async fn read_body<B>(
@@ -141,9 +133,23 @@ where
     })
 }
 
+fn refuse(refusal: Refusal, limits: &Limits) -> Response<Body> {
+    only(&status(refusal, limits))
+}
+
 /// An answer that is nothing but a status.
-fn refuse(refusal: Refusal, limits: &Limits) -> Response<tonic::body::Body> {
-    status(refusal, limits).into_http()
+fn only(status: &Status) -> Response<Body> {
+    let mut response = with_type(Body::Grpc(Messages::Over));
+    // Fails for a status that is no header, and then there is none to tell.
+    drop(status.add_header(response.headers_mut()));
+    response
+}
+
+fn with_type(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
+    let content_type = HeaderValue::from_static(TYPES[0]);
+    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    response
 }
 
 /// How a refusal looks on this binding.
@@ -163,15 +169,13 @@ fn status(refusal: Refusal, limits: &Limits) -> Status {
 /// One call of an A2A method, or of one that there is not.
 struct Handler<'a> {
     inner: &'a Inner,
-    principal: &'a Principal,
     method: Option<Method>,
-    head: &'a Parts,
     connection: &'a Connection,
     began: Instant,
 }
 
-impl<'a> Handler<'a> {
-    async fn answer<B>(self, body: B) -> Response<tonic::body::Body>
+impl Handler<'_> {
+    async fn answer<B>(self, principal: &Principal, head: Parts, body: B) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Unpin,
     {
@@ -179,151 +183,96 @@ impl<'a> Handler<'a> {
         let Some(method) = self.method else {
             return self.refuse(Refusal::UnknownMethod);
         };
-        let deadline = match deadline::read(&self.head.headers, self.began) {
+        let deadline = match deadline::read(&head.headers, self.began) {
             Ok(deadline) => deadline,
-            Err(fault) => {
-                self.count(Some(fault.kind.reason()));
-                return fault.status(limits.retry_after).into_http();
-            }
+            Err(fault) => return self.fail(&fault),
         };
-        let read = read_body(body, &self.head.headers, self.connection, limits);
-        let read = within(deadline, read);
-        let body = match read.await {
+        let read = read_body(body, &head.headers, self.connection, limits);
+        let body = match within(deadline, read).await {
             Some(Ok(body)) => body,
             Some(Err(refusal)) => return self.refuse(refusal),
-            None => {
-                self.count(Some(write::TOO_LATE));
-                return write::too_late().into_http();
-            }
+            None => return self.too_late(),
         };
-        if let Err(refusal) = message::check(&self.head.headers, &body) {
-            // Who asks in another version may well write in another form: that comes first (OPS-04).
-            return match self.call(Err(refusal.into())) {
-                Err(fault) if fault.kind != Fault::from(refusal).kind => {
-                    self.count(Some(fault.kind.reason()));
-                    fault.status(limits.retry_after).into_http()
-                }
-                _ => self.refuse(refusal),
-            };
-        }
-        let mut request = http::Request::new(Full::new(body));
-        request.headers_mut().clone_from(&self.head.headers);
-        let serve = Serve {
-            handler: self,
-            method,
-            deadline,
-        };
-        // What came in is bounded already, and what goes out is as large as it is (GRPC-05).
-        Grpc::new(Raw)
-            .max_decoding_message_size(usize::MAX)
-            .server_streaming(serve, request)
-            .await
-    }
-
-    fn refuse(&self, refusal: Refusal) -> Response<tonic::body::Body> {
-        self.count(Some(Fault::from(refusal).kind.reason()));
-        refuse(refusal, &self.inner.limits)
-    }
-
-    fn count(&self, refused: Option<&'static str>) {
-        let took = self.began.elapsed();
-        let meters = &self.inner.meters;
-        meters.count(Binding::Grpc, self.method, refused, took);
-    }
-
-    async fn perform(
-        &self,
-        method: Method,
-        message: Bytes,
-        deadline: Option<Instant>,
-        active: &mut Active,
-    ) -> Result<Messages, Fault> {
-        let inner = self.inner;
         let span = tracing::debug_span!(
             "request",
             binding = Binding::Grpc.name(),
             method = meters::label(self.method),
             task = tracing::field::Empty
         );
-        let request = read::decode(method, &message);
+        // There are no paths to name an agent by: its tenant does.
+        let visit = Visit {
+            principal,
+            named: Named::Nobody,
+        };
+        let call = |request| Call::new(self.inner, visit, &head, request, Absent::Means10);
+        let call = match message::check(&head.headers, &body) {
+            Ok(message) => span.in_scope(|| call(read::decode(method, message))),
+            // Who asks in another version may well write in another form: that comes first (OPS-04).
+            Err(refusal) => match call(Err(refusal.into())) {
+                Err(fault) if fault.kind != Fault::from(refusal).kind => Err(fault),
+                _ => return self.refuse(refusal),
+            },
+        };
+        let call = match call {
+            Ok(call) => call,
+            Err(fault) => return self.fail(&fault),
+        };
         // A blocking send may take minutes; what was read is not needed any more.
-        drop(message);
-        let call = span.in_scope(|| self.call(request))?;
-        active.clone_from(&call.active);
-        Ok(match call.run(inner).instrument(span).await? {
-            Reply::Result(json) => stream::iter([Ok(write::result(method, &json)?)]).boxed(),
-            Reply::Stream(stream) => {
+        drop((head, body));
+        let active = call.active.clone();
+        let replied = within(deadline, call.run(self.inner).instrument(span)).await;
+        let messages = match replied {
+            Some(Ok(Reply::Result(json))) => write::result(method, &json).map(Messages::One),
+            Some(Ok(Reply::Stream(stream))) => {
                 let stop = self.connection.stop();
                 let writing = write::Writing {
                     follow: Follow::new(stream, stop.clone()),
-                    leaving: [inner.draining.clone(), stop.clone()],
+                    leaving: [self.inner.draining.clone(), stop.clone()],
                     replay: active.has(REPLAY),
                     deadline,
-                    retry_after: inner.limits.retry_after,
+                    retry_after: limits.retry_after,
+                    failed: None,
                 };
-                writing.into_messages()
+                Ok(writing.into_messages())
             }
-        })
-    }
-
-    /// The call that a request makes. There are no paths to name an agent by: its tenant does.
-    fn call(&self, request: Result<Request, Fault>) -> Result<Call, Fault> {
-        let visit = Visit {
-            principal: self.principal,
-            named: Named::Nobody,
+            Some(Err(fault)) => Err(fault),
+            None => {
+                let mut response = self.too_late();
+                active.tell(response.headers_mut());
+                return response;
+            }
         };
-        Call::new(self.inner, visit, self.head, request, Absent::Means10)
+        let mut response = match messages {
+            Ok(messages) => {
+                self.count(None);
+                with_type(Body::Grpc(messages))
+            }
+            Err(fault) => self.fail(&fault),
+        };
+        // An error says it as well, once it is settled (EXT-05).
+        active.tell(response.headers_mut());
+        response
     }
-}
 
-/// The messages of an answer, encoded.
-type Messages = BoxStream<'static, Result<Vec<u8>, Status>>;
+    fn refuse(&self, refusal: Refusal) -> Response<Body> {
+        self.count(Some(Fault::from(refusal).kind.reason()));
+        refuse(refusal, &self.inner.limits)
+    }
 
-/// The method as tonic calls it. One message or many is all the same on the wire.
-struct Serve<'a> {
-    handler: Handler<'a>,
-    method: Method,
-    deadline: Option<Instant>,
-}
+    fn fail(&self, fault: &Fault) -> Response<Body> {
+        self.count(Some(fault.kind.reason()));
+        only(&fault.status(self.inner.limits.retry_after))
+    }
 
-impl<'a> ServerStreamingService<Bytes> for Serve<'a> {
-    type Response = Vec<u8>;
-    type ResponseStream = Messages;
-    type Future = BoxFuture<'a, Result<tonic::Response<Messages>, Status>>;
+    fn too_late(&self) -> Response<Body> {
+        self.count(Some(write::TOO_LATE));
+        only(&write::too_late())
+    }
 
-    fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let Self {
-            ref handler,
-            method,
-            deadline,
-        } = *self;
-        let handler = Handler { ..*handler };
-        Box::pin(async move {
-            let message = request.into_inner();
-            let mut active = Active::default();
-            let performing = handler.perform(method, message, deadline, &mut active);
-            let performed = within(deadline, performing).await;
-            let refused = match &performed {
-                Some(Ok(_)) => None,
-                Some(Err(fault)) => Some(fault.kind.reason()),
-                None => Some(write::TOO_LATE),
-            };
-            handler.count(refused);
-            let mut answer = match performed {
-                Some(Ok(messages)) => Ok(tonic::Response::new(messages)),
-                Some(Err(fault)) => Err(fault.status(handler.inner.limits.retry_after)),
-                None => Err(write::too_late()),
-            };
-            // An error says it as well, once it is settled (EXT-05).
-            let metadata = match &mut answer {
-                Ok(response) => response.metadata_mut(),
-                Err(status) => status.metadata_mut(),
-            };
-            let mut headers = std::mem::take(metadata).into_headers();
-            active.tell(&mut headers);
-            *metadata = MetadataMap::from_headers(headers);
-            answer
-        })
+    fn count(&self, refused: Option<&'static str>) {
+        let took = self.began.elapsed();
+        let meters = &self.inner.meters;
+        meters.count(Binding::Grpc, self.method, refused, took);
     }
 }
 

@@ -8,13 +8,15 @@ use a2ad_proto::pb::Message;
 use a2ad_proto::{
     ListTasksResponse, Metadata, REPLAY, SendMessageResponse, StreamResponse, Task, from_json,
 };
-use futures_util::stream::{StreamExt as _, unfold};
+use bytes::Bytes;
+use futures_util::stream::unfold;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
-use super::{Messages, within};
+use super::messages::{Messages, append};
+use super::within;
 use crate::errors::{Fault, Refusal};
 use crate::follow::{Fetched, Follow};
 use crate::method::Method;
@@ -27,8 +29,11 @@ pub(super) fn too_late() -> Status {
     Status::deadline_exceeded("The deadline passed; the task, if there is one, goes on")
 }
 
+/// From how much on what is ready is sent.
+const CHUNK_BYTES: usize = 32 * 1024;
+
 /// The result of a method that gives one.
-pub(super) fn result(method: Method, json: &[u8]) -> Result<Vec<u8>, Fault> {
+pub(super) fn result(method: Method, json: &[u8]) -> Result<Bytes, Fault> {
     match method {
         Method::SendMessage => encode::<SendMessageResponse>(json),
         Method::ListTasks => encode::<ListTasksResponse>(json),
@@ -46,8 +51,12 @@ pub(super) fn result(method: Method, json: &[u8]) -> Result<Vec<u8>, Fault> {
     }
 }
 
-fn encode<T: DeserializeOwned + Message>(json: &[u8]) -> Result<Vec<u8>, Fault> {
-    Ok(parse::<T>(json)?.encode_to_vec())
+fn encode<T: DeserializeOwned + Message>(json: &[u8]) -> Result<Bytes, Fault> {
+    let message = parse::<T>(json)?;
+    // It is shorter than JSON, nearly always.
+    let mut out = Vec::with_capacity(json.len());
+    append(&mut out, |out| message.encode(out));
+    Ok(out.into())
 }
 
 fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Fault> {
@@ -62,37 +71,56 @@ pub(super) struct Writing {
     /// Either says that the server leaves; which one is first depends on where the stream stood.
     pub(super) leaving: [CancellationToken; 2],
     pub(super) retry_after: Duration,
+    /// Why there is no further message, to be said behind those before.
+    pub(super) failed: Option<Fault>,
 }
 
 impl Writing {
     /// Its messages, the last of which may be a status that is not OK.
     pub(super) fn into_messages(self) -> Messages {
-        unfold(Some(self), |writing| async {
+        let stream = unfold(Some(self), |writing| async {
             let mut writing = writing?;
             match writing.next().await? {
-                Ok(message) => Some((Ok(message), Some(writing))),
+                Ok(chunk) => Some((Ok(chunk), Some(writing))),
                 Err(status) => Some((Err(status), None)),
             }
-        })
-        .boxed()
+        });
+        Messages::Many(Box::pin(stream))
     }
 
-    async fn next(&mut self) -> Option<Result<Vec<u8>, Status>> {
+    /// All messages at hand in one piece.
+    async fn next(&mut self) -> Option<Result<Bytes, Status>> {
         loop {
-            if let Some(frame) = self.follow.ready.next() {
-                let message = self.message(&frame);
-                return Some(message.map_err(|fault| fault.status(self.retry_after)));
+            if let Some(fault) = self.failed.take() {
+                return Some(Err(fault.status(self.retry_after)));
+            }
+            let mut chunk = Vec::new();
+            while chunk.len() < CHUNK_BYTES
+                && let Some(frame) = self.follow.ready.next()
+            {
+                match self.message(&frame) {
+                    Ok(message) => append(&mut chunk, |out| message.encode(out)),
+                    Err(fault) => {
+                        self.failed = Some(fault);
+                        break;
+                    }
+                }
+            }
+            if !chunk.is_empty() {
+                return Some(Ok(chunk.into()));
+            }
+            if self.failed.is_some() {
+                continue;
             }
             let Some(fetched) = within(self.deadline, self.follow.fetch()).await else {
                 return Some(Err(too_late()));
             };
-            let fault = match fetched {
-                Fetched::Frames => continue,
-                Fetched::End { early: true } if self.is_leaving() => Refusal::Stopping.into(),
+            self.failed = match fetched {
+                Fetched::Frames => None,
+                Fetched::End { early: true } if self.is_leaving() => Some(Refusal::Stopping.into()),
                 Fetched::End { .. } => return None,
-                Fetched::Failed(fault) => fault,
+                Fetched::Failed(fault) => Some(fault),
             };
-            return Some(Err(fault.status(self.retry_after)));
         }
     }
 
@@ -100,12 +128,12 @@ impl Writing {
         self.leaving.iter().any(CancellationToken::is_cancelled)
     }
 
-    fn message(&self, frame: &Frame) -> Result<Vec<u8>, Fault> {
+    fn message(&self, frame: &Frame) -> Result<StreamResponse, Fault> {
         let mut response = parse::<StreamResponse>(&frame.bytes)?;
         if self.replay {
             number(&mut response, frame.number);
         }
-        Ok(response.encode_to_vec())
+        Ok(response)
     }
 }
 
