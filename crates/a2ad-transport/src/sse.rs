@@ -157,7 +157,7 @@ fn write_event(out: &mut Vec<u8>, wrap: &Wrap, frame: &Frame) {
     // Stored frames are compact JSON: a line break would end the event early.
     debug_assert!(!frame.bytes.contains(&b'\n') && !frame.bytes.contains(&b'\r'));
     out.extend_from_slice(b"id: ");
-    out.extend_from_slice(frame.number.to_string().as_bytes());
+    out.extend_from_slice(itoa::Buffer::new().format(frame.number.0).as_bytes());
     out.extend_from_slice(b"\ndata: ");
     wrap.write(out, &frame.bytes);
     out.extend_from_slice(b"\n\n");

@@ -57,11 +57,17 @@ impl Draft {
             expected: head.version,
             head,
             entries: Vec::new(),
-            bytes: Vec::with_capacity(2048),
+            bytes: Vec::new(),
             turns: Vec::new(),
             fence: None,
             fold,
         }
+    }
+
+    /// Makes room for `count` more entries of an ordinary size, one of which may be the task.
+    pub(super) fn reserve(&mut self, count: usize) {
+        self.entries.reserve(count);
+        self.bytes.reserve(count.saturating_mul(384) + 512);
     }
 
     /// Decides one more command. A refused one leaves the draft as it was.

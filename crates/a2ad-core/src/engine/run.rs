@@ -474,6 +474,7 @@ impl Runner {
     /// Decides what was said on top of the head. `None`: the lease is over.
     fn draft(&mut self, says: Vec<Say>, ended: Option<Command>) -> Option<(Change, Option<Fold>)> {
         let mut draft = Draft::new(Head::clone(&self.head), self.fold.take());
+        draft.reserve(says.len() + 2);
         self.voice.speak(&mut draft, says, ended).ok()?;
         let over = draft.head().turn(self.voice.lease.turn.number).is_none();
         let snapshot = over || self.frozen.is_due(draft.head());

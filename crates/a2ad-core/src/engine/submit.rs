@@ -177,7 +177,9 @@ impl Inner {
             match live.into_whole() {
                 Ok((asked, says, ended)) => {
                     let folds = A::FOLDS || ended.is_reply();
-                    let draft = Draft::new(head, folds.then(Fold::default));
+                    let mut draft = Draft::new(head, folds.then(Fold::default));
+                    // Beside what was said there are the task, the attempt, and the end.
+                    draft.reserve(says.len() + 3);
                     let draft = self.submitted(draft, asked)?;
                     let (change, fold) = self.whole_turn(draft, served, lease, says, ended, once);
                     let told = answer.tell(&change, fold);
@@ -192,7 +194,8 @@ impl Inner {
             Work::Begun(live) => live.asked(),
             Work::Asked(asked) => asked,
         };
-        let draft = Draft::new(head, Some(Fold::default()));
+        let mut draft = Draft::new(head, Some(Fold::default()));
+        draft.reserve(1);
         let (change, fold) = self.submitted(draft, asked.clone())?.into_change(Terms {
             context,
             lease_to: slot.is_some().then_some(self.holder),
