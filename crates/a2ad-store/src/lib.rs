@@ -12,13 +12,14 @@
 //! | `writer`, `answers`, `checkpoint` | the two threads, and how the first one's answers are told |
 //! | `read`, `list` | everything that only reads |
 //! | `run`, `snapshot`, `packed` | how entries, snapshots and ids are laid out in rows |
-//! | `names`, `once`, `fail` | scopes and contexts, request keys, what an error of SQLite means |
+//! | `names`, `once`, `hash`, `fail` | scopes and contexts, request keys, checksums, what an error of SQLite means |
 #![deny(missing_docs)]
 
 mod answers;
 mod checkpoint;
 mod commit;
 mod fail;
+mod hash;
 mod list;
 mod lock;
 pub mod metric;

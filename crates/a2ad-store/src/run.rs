@@ -2,20 +2,18 @@
 //!
 //! The bytes of a run are, for each entry, its length (four bytes, little end first), its shape
 //! (one byte) and its bytes. A run's hash covers the hash of the run before it, so that a changed,
-//! missing or reordered run is found; and the requests that came with the run. SQLite itself does not notice a flipped bit in a value.
+//! missing or reordered run is found; and the requests that came with the run. SQLite itself does not notice a flipped
+//! bit in a value.
 
-use a2ad_core::keys::{Number, TaskKey, first_16};
+use a2ad_core::keys::{Number, TaskKey};
 use a2ad_core::store::Once;
 use a2ad_core::task::{Entry, FORMAT, Shape};
 use bytes::{BufMut, Bytes, BytesMut};
 use rusqlite::{CachedStatement, Connection, Row};
-use sha2::{Digest, Sha256};
 
 use crate::fail::Failure;
+use crate::hash::{Hash, hash_bytes, hash_parts};
 use crate::once;
-
-/// The first half of a SHA-256.
-pub(crate) type Hash = [u8; 16];
 
 /// The hash before a task's first run.
 pub(crate) const NO_HASH: Hash = [0; 16];
@@ -241,8 +239,6 @@ fn decode(first: u64, count: u64, bytes: &Bytes) -> Option<Vec<Entry>> {
     (entries.len() as u64 == count).then_some(entries)
 }
 
-/// The bytes say where they end, since the number of entries is covered; so what follows them is
-/// the requests.
 fn hash_run(
     prev: Hash,
     task: i64,
@@ -252,12 +248,13 @@ fn hash_run(
     bytes: &[u8],
     once: &[u8],
 ) -> Hash {
-    let mut hash = Sha256::new_with_prefix(prev);
-    hash.update(task.to_le_bytes());
-    hash.update(first.to_le_bytes());
-    hash.update(count.to_le_bytes());
-    hash.update([format]);
-    hash.update(bytes);
-    hash.update(once);
-    first_16(&hash.finalize())
+    hash_parts(&[
+        &prev,
+        &task.to_le_bytes(),
+        &first.to_le_bytes(),
+        &count.to_le_bytes(),
+        &[format],
+        &hash_bytes(bytes),
+        &hash_bytes(once),
+    ])
 }

@@ -4,16 +4,16 @@
 //! A short journal has none: it is read and folded in about the time that its snapshot would take,
 //! and most tasks are never read again.
 
-use a2ad_core::keys::{Number, TaskKey, first_16};
+use a2ad_core::keys::{Number, TaskKey};
 use a2ad_core::task::Snapshot;
 use bytes::Bytes;
 use metrics::counter;
 use rusqlite::{Connection, OptionalExtension};
-use sha2::{Digest, Sha256};
 
 use crate::fail::Failure;
+use crate::hash::{Hash, hash_bytes, hash_parts};
 use crate::metric;
-use crate::run::{Hash, hash_column};
+use crate::run::hash_column;
 
 /// What stands in for artifacts that were not asked for.
 const NO_ARTIFACTS: Bytes = Bytes::from_static(b"[]");
@@ -31,7 +31,7 @@ pub(crate) enum Stored {
 
 /// Keeps `snapshot` as the task's newest, unless a newer one is there.
 pub(crate) fn write(db: &Connection, task: TaskKey, snapshot: &Snapshot) -> Result<(), Failure> {
-    let artifacts_hash = hash_artifacts(&snapshot.artifacts);
+    let artifacts_hash = hash_bytes(&snapshot.artifacts);
     let hash = hash_body(task, snapshot, artifacts_hash);
     db.prepare_cached(
         "INSERT INTO snapshots (task, version, hash, artifacts_hash, marks, body, artifacts)
@@ -104,7 +104,7 @@ pub(crate) fn read(
         return Ok(row.map(|_| Stored::Damaged));
     };
     let sound = hash_body(task, &snapshot, artifacts_hash) == hash
-        && (!artifacts || hash_artifacts(&snapshot.artifacts) == artifacts_hash);
+        && (!artifacts || hash_bytes(&snapshot.artifacts) == artifacts_hash);
     Ok(Some(if sound {
         Stored::Sound(snapshot)
     } else {
@@ -112,17 +112,13 @@ pub(crate) fn read(
     }))
 }
 
-fn hash_artifacts(artifacts: &[u8]) -> Hash {
-    first_16(&Sha256::digest(artifacts))
-}
-
 /// Covers the artifacts by their hash, so that a list can check what it read without them.
 fn hash_body(task: TaskKey, snapshot: &Snapshot, artifacts_hash: Hash) -> Hash {
-    let mut hash = Sha256::new_with_prefix(artifacts_hash);
-    hash.update(task.0.to_le_bytes());
-    hash.update(snapshot.version.0.to_le_bytes());
-    hash.update((snapshot.marks.len() as u64).to_le_bytes());
-    hash.update(&snapshot.marks);
-    hash.update(&snapshot.body);
-    first_16(&hash.finalize())
+    hash_parts(&[
+        &artifacts_hash,
+        &task.0.to_le_bytes(),
+        &snapshot.version.0.to_le_bytes(),
+        &hash_bytes(&snapshot.marks),
+        &hash_bytes(&snapshot.body),
+    ])
 }

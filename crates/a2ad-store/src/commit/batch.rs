@@ -11,10 +11,11 @@ use a2ad_proto::{ContextId, TaskState, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::fail::Failure;
+use crate::hash::Hash;
 use crate::names::Context;
 use crate::once::{self, Pair};
 use crate::packed::{PackedId, pack_artifacts};
-use crate::run::{self, Hash, NO_HASH, NewRun, hash_column};
+use crate::run::{self, NO_HASH, NewRun, hash_column};
 use crate::snapshot::{self, FOLDED_BYTES};
 
 /// A task that the batch has touched or looked at.

@@ -7,9 +7,10 @@ use rusqlite::{Connection, Row};
 use super::requests::Requests;
 use super::{TaskName, VerifyReport};
 use crate::fail::Failure;
+use crate::hash::Hash;
 use crate::open::meta;
 use crate::packed::unpack_id;
-use crate::run::{self, Hash, NO_HASH, Run, hash_column, unpack_run_id};
+use crate::run::{self, NO_HASH, Run, hash_column, unpack_run_id};
 use crate::snapshot::{self, Stored};
 
 /// A task's row, as far as the journal has to agree with it.
