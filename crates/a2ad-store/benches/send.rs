@@ -241,7 +241,15 @@ fn read(path: &Path, newest: i64) {
             for _ in 0..1_000 {
                 let filter = ListFilter::default();
                 let page = store
-                    .list(&alice(), &filter, None, 50, usize::MAX, false)
+                    .list(
+                        &alice(),
+                        &filter,
+                        None,
+                        50,
+                        usize::MAX,
+                        false,
+                        &mut |_, _| false,
+                    )
                     .await
                     .unwrap();
                 for listed in page.tasks.iter().filter(|_| folding) {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use a2ad_core::keys::{HolderId, Number, PublicIds, Scope, TaskKey};
 use a2ad_core::store::{
-    Applied, Change, ChangeError, Claimed, Claims, ListFilter, ListPage, ListPlace, OnceHit, Store,
-    StoreError, StoreStats, Stored, Wake,
+    Applied, Change, ChangeError, Claimed, Claims, Known, ListFilter, ListPage, ListPlace, OnceHit,
+    Store, StoreError, StoreStats, Stored, Wake,
 };
 use a2ad_core::task::{Entry, Head, Snapshot};
 use a2ad_proto::{AgentId, TaskId, Timestamp};
@@ -231,15 +231,16 @@ impl Store for SqliteStore {
         Box::pin(std::future::ready(result))
     }
 
-    fn list(
-        &self,
-        scope: &Scope,
-        filter: &ListFilter,
+    fn list<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a ListFilter,
         after: Option<ListPlace>,
         limit: usize,
         bytes_max: usize,
         artifacts: bool,
-    ) -> BoxFuture<'_, Result<ListPage, StoreError>> {
+        known: &'a mut Known<'_>,
+    ) -> BoxFuture<'a, Result<ListPage, StoreError>> {
         let query = list::Query {
             filter,
             after,
@@ -247,7 +248,7 @@ impl Store for SqliteStore {
             bytes_max,
             artifacts,
         };
-        let result = self.read(|db, names| list::page(db, names, &self.ids, scope, &query));
+        let result = self.read(|db, names| list::page(db, names, &self.ids, scope, &query, known));
         Box::pin(std::future::ready(result))
     }
 

@@ -75,13 +75,18 @@ impl Inner {
         };
         self.hub.keep_head(&stored.head);
         let key = stored.head.identity.key;
+        let version = stored.head.version;
+        let are_all = stored
+            .entries
+            .last()
+            .is_some_and(|last| last.number == version);
         let frozen = match stored.snapshot {
             Some(frozen) if stored.entries.is_empty() => frozen,
+            older if are_all => freeze(key, older.as_ref(), &stored.entries)?,
             older => {
                 let mut fold = thaw_or_begin(key, older.as_ref());
                 fold_in(&mut fold, &stored.entries, None)?;
-                self.fold_on(key, &mut fold, Some(stored.head.version))
-                    .await?;
+                self.fold_on(key, &mut fold, Some(version)).await?;
                 fold.snapshot()
             }
         };
@@ -222,6 +227,17 @@ pub(super) fn thaw_or_begin(task: TaskKey, frozen: Option<&Snapshot>) -> Fold {
         }
         None => Fold::default(),
     }
+}
+
+/// The task as a snapshot and all entries after it tell it.
+pub(super) fn freeze(
+    task: TaskKey,
+    frozen: Option<&Snapshot>,
+    entries: &[Entry],
+) -> Result<Snapshot, EngineError> {
+    let mut fold = thaw_or_begin(task, frozen);
+    fold_in(&mut fold, entries, None)?;
+    Ok(fold.snapshot())
 }
 
 /// Folds `entries`, which come next, up to `upto` or all.

@@ -222,7 +222,9 @@ impl Snapshot {
         if self.artifacts == NO_ARTIFACTS {
             return self.body.clone();
         }
-        self.with_artifacts(&self.body)
+        let mut json = Vec::with_capacity(self.body.len() + self.artifacts.len() + 16);
+        self.add_artifacts(&self.body, &mut json);
+        json.into()
     }
 
     /// The whole task as the `task` member of a response.
@@ -239,16 +241,9 @@ impl Snapshot {
         json.into()
     }
 
-    /// `body`, which is this task without artifacts in some rendering, with them; also if there
-    /// are none (LIST-05).
-    #[must_use]
-    pub fn with_artifacts(&self, body: &[u8]) -> Bytes {
-        let mut json = Vec::with_capacity(body.len() + self.artifacts.len() + 16);
-        self.add_artifacts(body, &mut json);
-        json.into()
-    }
-
-    fn add_artifacts(&self, body: &[u8], json: &mut Vec<u8>) {
+    /// Adds `body`, which is this task without artifacts in some rendering, with them; also if
+    /// there are none (LIST-05).
+    pub fn add_artifacts(&self, body: &[u8], json: &mut Vec<u8>) {
         json.extend_from_slice(body.strip_suffix(b"}").unwrap_or(body));
         json.extend_from_slice(b",\"artifacts\":");
         json.extend_from_slice(&self.artifacts);

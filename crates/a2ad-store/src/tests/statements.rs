@@ -66,7 +66,15 @@ fn look(rig: &Rig, core: &Core, db: &Connection, names: &mut Names) {
         bytes_max: usize::MAX,
         artifacts: true,
     };
-    let page = list::page(db, names, core.public_ids(), &alice(), &query).unwrap();
+    let page = list::page(
+        db,
+        names,
+        core.public_ids(),
+        &alice(),
+        &query,
+        &mut |_, _| false,
+    )
+    .unwrap();
     let place = page.tasks[0].place;
     let head = read::head(db, names, place.key).unwrap().unwrap();
     let id = &head.identity.id;
@@ -81,7 +89,15 @@ fn look(rig: &Rig, core: &Core, db: &Connection, names: &mut Names) {
         filter: &in_context,
         ..query
     };
-    list::page(db, names, core.public_ids(), &alice(), &query).unwrap();
+    list::page(
+        db,
+        names,
+        core.public_ids(),
+        &alice(),
+        &query,
+        &mut |_, _| false,
+    )
+    .unwrap();
     read::orphans(db, names, 9, 9).unwrap();
     read::idle(db, rig.now(), 9).unwrap();
     read::stats(db).unwrap();
