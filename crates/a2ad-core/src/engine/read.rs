@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::hub::Watching;
 use super::{Caller, Engine, EngineError, Inner};
 use crate::keys::{Number, TaskKey};
-use crate::task::{Entry, Fold, Head, Snapshot, apply};
+use crate::task::{Entry, Fold, Head, Snapshot, apply, splice};
 
 /// How much of a journal is read at a time.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
@@ -235,6 +235,9 @@ pub(super) fn freeze(
     frozen: Option<&Snapshot>,
     entries: &[Entry],
 ) -> Result<Snapshot, EngineError> {
+    if let (None, Some(spliced)) = (frozen, splice(entries)) {
+        return Ok(spliced);
+    }
     let mut fold = thaw_or_begin(task, frozen);
     fold_in(&mut fold, entries, None)?;
     Ok(fold.snapshot())

@@ -208,6 +208,16 @@ impl Fold {
 }
 
 impl Snapshot {
+    /// A task that has ended, and not in a direct reply, from its parts.
+    pub(super) fn ended(version: Number, body: Bytes, artifacts: Option<Bytes>) -> Self {
+        Self {
+            version,
+            marks: NO_MARKS,
+            body,
+            artifacts: artifacts.unwrap_or(NO_ARTIFACTS),
+        }
+    }
+
     /// Whether the task may have come to a direct reply: a look at the marks alone. Marks that
     /// cannot be read rule nothing out.
     #[must_use]
