@@ -10,7 +10,7 @@ use rusqlite::{CachedStatement, Connection, Rows};
 
 use crate::fail::Failure;
 use crate::names::{Context, Names, find_context};
-use crate::read;
+use crate::read::Journals;
 use crate::snapshot::{self, FOLDED_BYTES};
 
 /// Where nothing comes before.
@@ -66,6 +66,7 @@ pub(crate) fn page(
     let mut more = rows.len() > query.limit;
     rows.truncate(query.limit);
     let mut tasks = Vec::with_capacity(rows.len());
+    let mut journals = Journals::new(db)?;
     let mut bytes = 0;
     for row in rows {
         let task = if known(row.place.key, row.version) {
@@ -76,7 +77,7 @@ pub(crate) fn page(
                 entries: Vec::new(),
             }
         } else {
-            listed(db, &row, query.artifacts)?
+            listed(db, &mut journals, &row, query.artifacts)?
         };
         let entries = task.entries.iter().map(|entry| entry.bytes.len());
         bytes += task.snapshot.as_ref().map_or(0, Snapshot::size) + entries.sum::<usize>();
@@ -247,7 +248,12 @@ fn in_context(
     Ok((found, total.unsigned_abs()))
 }
 
-fn listed(db: &Connection, row: &ListedRow, artifacts: bool) -> Result<Listed, Failure> {
+fn listed(
+    db: &Connection,
+    journals: &mut Journals<'_>,
+    row: &ListedRow,
+    artifacts: bool,
+) -> Result<Listed, Failure> {
     let ListedRow {
         place,
         version,
@@ -262,7 +268,7 @@ fn listed(db: &Connection, row: &ListedRow, artifacts: bool) -> Result<Listed, F
     let mut entries = Vec::new();
     if after < version && (snapshot.is_some() || bytes <= LISTED_BYTES) {
         // A damaged journal must not hide the other tasks of the page.
-        entries = match read::entries(db, place.key, after, LISTED_BYTES as usize) {
+        entries = match journals.entries(place.key, after, LISTED_BYTES as usize) {
             Ok(entries) if entries.last().is_some_and(|last| last.number == version) => entries,
             Ok(_) | Err(Failure::Damaged(_)) => Vec::new(),
             Err(failure @ Failure::Sql(_)) => return Err(failure),

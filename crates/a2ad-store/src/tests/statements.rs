@@ -79,6 +79,7 @@ fn look(rig: &Rig, core: &Core, db: &Connection, names: &mut Names) {
     let head = read::head(db, names, place.key).unwrap().unwrap();
     let id = &head.identity.id;
     read::find(db, names, core.public_ids(), &alice(), id).unwrap();
+    read::load(db, names, core.public_ids(), &alice(), id, 99).unwrap();
     read::entries(db, place.key, a2ad_core::keys::Number::ZERO, 99).unwrap();
     snapshot::find(db, place.key, true).unwrap();
     let in_context = ListFilter {
