@@ -107,6 +107,19 @@ impl Inner {
         Ok(head)
     }
 
+    /// The task as it was at `head`.
+    pub(super) async fn frozen(&self, head: &Head) -> Result<Arc<Snapshot>, EngineError> {
+        let task = head.identity.key;
+        let cached = self.hub.cached_snapshot(task);
+        if let Some(frozen) = cached.filter(|frozen| frozen.version == head.version) {
+            return Ok(frozen);
+        }
+        let mut fold = self.fold(task, Some(head.version)).await?;
+        let frozen = Arc::new(fold.snapshot());
+        self.hub.keep_snapshot(task, Arc::clone(&frozen));
+        Ok(frozen)
+    }
+
     /// The task as its journal tells it, up to `upto` or to its end.
     pub(super) async fn fold(
         &self,
