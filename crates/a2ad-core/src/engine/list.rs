@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use a2ad_proto::{ContextId, ListTasksRequest, Task, TaskState};
+use a2ad_proto::{ContextId, ListTasksRequest, TaskState};
 use bytes::Bytes;
 
-use super::read::{freeze, limit_history};
+use super::read::freeze;
 use super::{Caller, Engine, EngineError, Inner};
 use crate::keys::TaskKey;
 use crate::store::{ListFilter, ListPlace, Listed};
@@ -132,20 +132,14 @@ fn write_task(
     artifacts: bool,
     json: &mut Vec<u8>,
 ) -> Result<(), EngineError> {
-    let shortened;
-    let body = if history_length.is_some() {
-        let mut task: Task = serde_json::from_slice(&frozen.body)
-            .map_err(|error| EngineError::Internal(Box::new(error)))?;
-        limit_history(&mut task, history_length);
-        shortened = a2ad_proto::to_json(&task);
-        &shortened[..]
-    } else {
-        &frozen.body[..]
-    };
+    match history_length {
+        None => json.extend_from_slice(&frozen.body),
+        Some(length) => frozen
+            .write_body(usize::try_from(length).unwrap_or(0), json)
+            .map_err(|error| EngineError::Internal(Box::new(error)))?,
+    }
     if artifacts {
-        frozen.add_artifacts(body, json);
-    } else {
-        json.extend_from_slice(body);
+        frozen.add_artifacts(json);
     }
     Ok(())
 }

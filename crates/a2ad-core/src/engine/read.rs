@@ -37,14 +37,12 @@ impl Engine {
 
 /// The task as 1.0 ProtoJSON, with at most the latest `history_length` messages.
 fn render(frozen: &Snapshot, history_length: Option<i32>) -> Result<Bytes, EngineError> {
-    if history_length.is_none() {
+    let Some(length) = history_length else {
         return Ok(frozen.task_json());
-    }
-    let mut task = Fold::thaw(frozen)
-        .map_err(|error| EngineError::Internal(Box::new(error)))?
-        .task;
-    limit_history(&mut task, history_length);
-    Ok(a2ad_proto::to_json(&task).into())
+    };
+    frozen
+        .shortened_json(usize::try_from(length).unwrap_or(0))
+        .map_err(|error| EngineError::Internal(Box::new(error)))
 }
 
 impl Inner {

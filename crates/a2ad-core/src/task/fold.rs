@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Hidden, Record};
+use super::splice::shorten;
 use crate::keys::{Attempt, Number};
 
 /// A task as its journal tells it so far.
@@ -233,8 +234,35 @@ impl Snapshot {
             return self.body.clone();
         }
         let mut json = Vec::with_capacity(self.body.len() + self.artifacts.len() + 16);
-        self.add_artifacts(&self.body, &mut json);
+        json.extend_from_slice(&self.body);
+        self.add_artifacts(&mut json);
         json.into()
+    }
+
+    /// The same with at most the latest `length` messages (HIST-02, HIST-03).
+    pub fn shortened_json(&self, length: usize) -> Result<Bytes, CorruptSnapshot> {
+        let mut json = Vec::with_capacity(self.body.len() + self.artifacts.len() + 16);
+        self.write_body(length, &mut json)?;
+        if self.artifacts != NO_ARTIFACTS {
+            self.add_artifacts(&mut json);
+        }
+        Ok(json.into())
+    }
+
+    /// Adds the task without its artifacts and with at most the latest `length` messages.
+    pub fn write_body(&self, length: usize, json: &mut Vec<u8>) -> Result<(), CorruptSnapshot> {
+        if shorten(&self.body, length, json).is_some() {
+            return Ok(());
+        }
+        let mut task: Task =
+            serde_json::from_slice(&self.body).map_err(|source| CorruptSnapshot {
+                version: self.version,
+                source,
+            })?;
+        task.history
+            .drain(..task.history.len().saturating_sub(length));
+        a2ad_proto::write_json(&task, json);
+        Ok(())
     }
 
     /// The whole task as the `task` member of a response.
@@ -242,19 +270,17 @@ impl Snapshot {
     pub fn task_response(&self) -> Bytes {
         let mut json = Vec::with_capacity(self.body.len() + self.artifacts.len() + 32);
         json.extend_from_slice(b"{\"task\":");
-        if self.artifacts == NO_ARTIFACTS {
-            json.extend_from_slice(&self.body);
-        } else {
-            self.add_artifacts(&self.body, &mut json);
+        json.extend_from_slice(&self.body);
+        if self.artifacts != NO_ARTIFACTS {
+            self.add_artifacts(&mut json);
         }
         json.push(b'}');
         json.into()
     }
 
-    /// Adds `body`, which is this task without artifacts in some rendering, with them; also if
-    /// there are none (LIST-05).
-    pub fn add_artifacts(&self, body: &[u8], json: &mut Vec<u8>) {
-        json.extend_from_slice(body.strip_suffix(b"}").unwrap_or(body));
+    /// Adds the artifacts to the task that `json` ends with, also if there are none (LIST-05).
+    pub fn add_artifacts(&self, json: &mut Vec<u8>) {
+        json.pop_if(|last| *last == b'}');
         json.extend_from_slice(b",\"artifacts\":");
         json.extend_from_slice(&self.artifacts);
         json.push(b'}');

@@ -1,10 +1,10 @@
-//! The snapshot of a plain journal, cut and pasted from the bytes of its entries.
+//! What clients see, cut and pasted from bytes that are there already.
 //!
 //! Folding parses every entry into what it says and writes the outcome as JSON again. Most journals
 //! do not need that: a task that was submitted, worked on once, gave whole artifacts and ended is
 //! its first entry with the last status in it, and its artifacts stand in their entries as they are.
-//! Entries are our own JSON, whose members have one order, so it takes little to find the places.
-//! Whatever is not plain, or not written as we write it, is left to [`apply`](super::apply).
+//! Entries and snapshots are our own JSON, whose members have one order, so it takes little to find
+//! the places. Whatever is not plain, or not written as we write it, is left to folding and parsing.
 
 use bytes::Bytes;
 
@@ -20,6 +20,7 @@ pub fn splice(entries: &[Entry]) -> Option<Snapshot> {
     if first.number != version || !first.shape.visible {
         return None;
     }
+    let task = Submitted::read(&first.bytes)?;
     let mut status = None;
     let mut begun = false;
     let mut artifacts = Artifacts::default();
@@ -34,9 +35,9 @@ pub fn splice(entries: &[Entry]) -> Option<Snapshot> {
                 if status.is_some_and(|(_, known)| !is_silent(known)) {
                     return None;
                 }
-                status = Some((state, read_status(&entry.bytes)?));
+                status = Some((state, task.status(&entry.bytes)?));
             }
-            (true, None) => artifacts.add(read_artifact(&entry.bytes)?)?,
+            (true, None) => artifacts.add(task.artifact(&entry.bytes)?)?,
             // A second attempt takes back what the first one said.
             (false, _) if entry.bytes.starts_with(b"{\"attempt\":") && !begun => begun = true,
             (false, _) if entry.bytes.starts_with(b"{\"request\":") => {}
@@ -45,28 +46,66 @@ pub fn splice(entries: &[Entry]) -> Option<Snapshot> {
     }
     // Before the end there is more to remember than what clients see.
     let (_, status) = status.filter(|(state, _)| state.is_terminal())?;
-    Some(Snapshot::ended(
-        version,
-        with_status(&first.bytes, status)?,
-        artifacts.finish(),
-    ))
+    let body = [task.before, status, task.after].concat();
+    Some(Snapshot::ended(version, body.into(), artifacts.finish()))
 }
 
-/// The first entry's task with another status.
-fn with_status(first: &[u8], status: &[u8]) -> Option<Bytes> {
-    let mut rest = Rest(first);
-    rest.skip(b"{\"task\":")?;
-    let task = rest.0;
-    rest.skip(b"{\"id\":")?;
-    rest.string()?;
-    if rest.skip(b",\"contextId\":").is_some() {
-        rest.string()?;
+/// A task's first entry.
+struct Submitted<'a> {
+    /// Its ids as every further entry repeats them.
+    id: &'a [u8],
+    context_id: &'a [u8],
+    /// The task around its status.
+    before: &'a [u8],
+    after: &'a [u8],
+}
+
+impl<'a> Submitted<'a> {
+    fn read(entry: &'a [u8]) -> Option<Self> {
+        let mut rest = Rest(entry);
+        rest.skip(b"{\"task\":")?;
+        let task = rest.0;
+        rest.skip(b"{\"id\":")?;
+        let id = rest.string()?;
+        rest.skip(b",\"contextId\":")?;
+        let context_id = rest.string()?;
+        rest.skip(b",\"status\":")?;
+        let before = task.strip_suffix(rest.0)?;
+        let plain = is_silent(rest.object()?) && !rest.0.starts_with(b",\"artifacts\":");
+        let after = rest.0.strip_suffix(b"}").filter(|_| plain)?;
+        Some(Self {
+            id,
+            context_id,
+            before,
+            after,
+        })
     }
-    rest.skip(b",\"status\":")?;
-    let before = task.strip_suffix(rest.0)?;
-    let plain = is_silent(rest.object()?) && !rest.0.starts_with(b",\"artifacts\":");
-    let after = rest.0.strip_suffix(b"}").filter(|_| plain)?;
-    Some([before, status, after].concat().into())
+
+    /// The status in an entry that says nothing else. (Its metadata would be the task's.)
+    fn status<'e>(&self, entry: &'e [u8]) -> Option<&'e [u8]> {
+        let mut rest = self.update(entry, b"{\"statusUpdate\":{\"taskId\":")?;
+        rest.skip(b",\"status\":")?;
+        let status = rest.object()?;
+        (rest.0 == b"}}").then_some(status)
+    }
+
+    /// The artifact in an entry that has all of it.
+    fn artifact<'e>(&self, entry: &'e [u8]) -> Option<&'e [u8]> {
+        let mut rest = self.update(entry, b"{\"artifactUpdate\":{\"taskId\":")?;
+        rest.skip(b",\"artifact\":")?;
+        let artifact = rest.object()?;
+        (rest.0 == b"}}" || rest.0 == b",\"lastChunk\":true}}").then_some(artifact)
+    }
+
+    /// What an entry of this kind says after the ids.
+    fn update<'e>(&self, entry: &'e [u8], kind: &[u8]) -> Option<Rest<'e>> {
+        let mut rest = Rest(entry);
+        rest.skip(kind)?;
+        rest.skip(self.id)?;
+        rest.skip(b",\"contextId\":")?;
+        rest.skip(self.context_id)?;
+        Some(rest)
+    }
 }
 
 /// Whether a status comes without a message.
@@ -76,28 +115,41 @@ fn is_silent(status: &[u8]) -> bool {
     state.is_some() && !rest.0.starts_with(b",\"message\":")
 }
 
-/// The status in an entry that says nothing else. (Its metadata would be the task's.)
-fn read_status(entry: &[u8]) -> Option<&[u8]> {
-    let mut rest = Rest(entry);
-    rest.skip(b"{\"statusUpdate\":{\"taskId\":")?;
+/// Adds `body`, a task without artifacts, with at most the latest `length` messages of its history
+/// (HIST-02, HIST-03). Adds nothing and says `None` if only parsing tells.
+pub(super) fn shorten(body: &[u8], length: usize, out: &mut Vec<u8>) -> Option<()> {
+    let mut rest = Rest(body);
+    rest.skip(b"{\"id\":")?;
     rest.string()?;
-    rest.skip(b",\"contextId\":")?;
-    rest.string()?;
+    if rest.skip(b",\"contextId\":").is_some() {
+        rest.string()?;
+    }
     rest.skip(b",\"status\":")?;
-    let status = rest.object()?;
-    (rest.0 == b"}}").then_some(status)
-}
-
-/// The artifact in an entry that has all of it.
-fn read_artifact(entry: &[u8]) -> Option<&[u8]> {
-    let mut rest = Rest(entry);
-    rest.skip(b"{\"artifactUpdate\":{\"taskId\":")?;
-    rest.string()?;
-    rest.skip(b",\"contextId\":")?;
-    rest.string()?;
-    rest.skip(b",\"artifact\":")?;
-    let artifact = rest.object()?;
-    (rest.0 == b"}}" || rest.0 == b",\"lastChunk\":true}}").then_some(artifact)
+    rest.object()?;
+    let before = body.strip_suffix(rest.0)?;
+    let mut messages = Vec::new();
+    if rest.skip(b",\"history\":[").is_some() {
+        loop {
+            messages.push(rest.object()?);
+            if rest.skip(b",").is_none() {
+                break;
+            }
+        }
+        rest.skip(b"]")?;
+    }
+    out.extend_from_slice(before);
+    let surplus = messages.len().saturating_sub(length);
+    if let Some((first, others)) = messages.get(surplus..)?.split_first() {
+        out.extend_from_slice(b",\"history\":[");
+        out.extend_from_slice(first);
+        for message in others {
+            out.push(b',');
+            out.extend_from_slice(message);
+        }
+        out.push(b']');
+    }
+    out.extend_from_slice(rest.0);
+    Some(())
 }
 
 /// Artifacts as a JSON array, as far as they are there.
@@ -218,7 +270,7 @@ mod tests {
 
     fn submitted(text: &str) -> Record {
         Record::Submitted(Task {
-            id: text.to_owned(),
+            id: "t".to_owned(),
             context_id: "c".to_owned(),
             status: status(TaskState::Submitted, None),
             history: vec![Message {
@@ -303,6 +355,34 @@ mod tests {
                 artifact("a", text, false, false),
                 update(TaskState::Failed, Some(text), None),
             ]));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_history_is_shortened_as_if_it_were_parsed(
+            texts in proptest::collection::vec(any::<String>(), 0..5),
+            metadata in any::<bool>(),
+            length in 0_usize..6,
+        ) {
+            let mut task = Task {
+                id: texts.concat(),
+                context_id: texts.first().cloned().unwrap_or_default(),
+                status: status(TaskState::Working, texts.last().map(String::as_str)),
+                metadata: metadata.then(|| serde_json::from_str("{\"history\":[]}").unwrap()),
+                ..Task::default()
+            };
+            task.history = texts
+                .iter()
+                .map(|text| Message {
+                    parts: vec![Part::text(text)],
+                    ..Message::default()
+                })
+                .collect();
+            let mut shortened = Vec::new();
+            prop_assert!(shorten(&a2ad_proto::to_json(&task), length, &mut shortened).is_some());
+            task.history.drain(..texts.len().saturating_sub(length));
+            prop_assert_eq!(shortened, a2ad_proto::to_json(&task));
         }
     }
 
