@@ -187,9 +187,13 @@ pub struct Listed {
     pub version: Number,
     /// Its newest snapshot, if there is one; `artifacts` is `[]` unless they were asked for.
     pub snapshot: Option<Snapshot>,
-    /// The entries after the snapshot, or from the first on, if they are few; else none.
+    /// The entries after the snapshot, or from the first on, if they are few; else none. None
+    /// either if the caller has the task already.
     pub entries: Vec<Entry>,
 }
+
+/// Says whether the caller of [`Store::list`] has this version of a task already.
+pub type Known<'k> = dyn FnMut(TaskKey, Number) -> bool + Send + 'k;
 
 /// A page of a list.
 #[derive(Clone, Debug, Default)]
@@ -258,15 +262,23 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// A page of the scope's tasks, strictly after `after`: at most `limit`, and snapshots and
     /// entries of at most `bytes_max`, but at least one if there is one and one is asked for.
-    fn list(
-        &self,
-        scope: &Scope,
-        filter: &ListFilter,
+    ///
+    /// `known` is asked about each task of the page, in order, and says whether the caller has this
+    /// version of it already. Then neither its snapshot nor its entries are brought.
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "each is a thing of its own, and the engine is the only caller"
+    )]
+    fn list<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a ListFilter,
         after: Option<ListPlace>,
         limit: usize,
         bytes_max: usize,
         artifacts: bool,
-    ) -> BoxFuture<'_, Result<ListPage, StoreError>>;
+        known: &'a mut Known<'_>,
+    ) -> BoxFuture<'a, Result<ListPage, StoreError>>;
 
     /// The request that had this key in this scope.
     fn once(

@@ -17,7 +17,7 @@ use a2ad_core::clock::{Clock, Random, SystemClock, SystemRandom, uuid};
 use a2ad_core::contract::sample::{alice, change, said, unborn, write_artifact};
 use a2ad_core::keys::{Attempt, Number, PublicIds, TaskKey, first_16};
 use a2ad_core::store::{Change, Committed, ListFilter, Once, Store, Wake};
-use a2ad_core::task::{Command, Entry, Fold, Outcome, Snapshot, TurnState, apply};
+use a2ad_core::task::{Command, Entry, Fold, Outcome, Snapshot, TurnState, apply, splice};
 use a2ad_proto::Role;
 use a2ad_store::{Core, Durability, SqliteOptions, SqliteStore};
 
@@ -241,7 +241,15 @@ fn read(path: &Path, newest: i64) {
             for _ in 0..1_000 {
                 let filter = ListFilter::default();
                 let page = store
-                    .list(&alice(), &filter, None, 50, usize::MAX, false)
+                    .list(
+                        &alice(),
+                        &filter,
+                        None,
+                        50,
+                        usize::MAX,
+                        false,
+                        &mut |_, _| false,
+                    )
                     .await
                     .unwrap();
                 for listed in page.tasks.iter().filter(|_| folding) {
@@ -255,6 +263,9 @@ fn read(path: &Path, newest: i64) {
 }
 
 fn fold(snapshot: Option<&Snapshot>, entries: &[Entry]) -> Snapshot {
+    if let (None, Some(spliced)) = (snapshot, splice(entries)) {
+        return spliced;
+    }
     let mut fold = snapshot.map_or_else(Fold::default, |it| Fold::thaw(it).unwrap());
     for entry in entries {
         apply(&mut fold, entry.record().unwrap());

@@ -39,7 +39,10 @@ mod tests {
                 .collect::<String>()
         };
         assert_eq!(hex(hash_bytes(b"")), "7f498d4624c30160d8984701d306aa99");
-        assert_eq!(hex(hash_bytes(&[7; 1000])), "ea515439569d7e5df615416d40f4002c");
+        assert_eq!(
+            hex(hash_bytes(&[7; 1000])),
+            "ea515439569d7e5df615416d40f4002c"
+        );
         assert_eq!(hash_parts(&[b"ab", b"c"]), hash_bytes(b"abc"));
     }
 }

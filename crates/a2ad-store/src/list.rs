@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use a2ad_core::keys::{Number, PublicIds, Scope, TaskKey};
-use a2ad_core::store::{ListFilter, ListPage, ListPlace, Listed};
+use a2ad_core::store::{Known, ListFilter, ListPage, ListPlace, Listed};
 use a2ad_core::task::Snapshot;
 use a2ad_proto::ContextId;
-use rusqlite::{CachedStatement, Connection, OptionalExtension, Rows};
+use rusqlite::{CachedStatement, Connection, Rows};
 
 use crate::fail::Failure;
 use crate::names::{Context, Names, find_context};
-use crate::read;
+use crate::read::Journals;
 use crate::snapshot::{self, FOLDED_BYTES};
 
 /// Where nothing comes before.
@@ -40,6 +40,7 @@ pub(crate) fn page(
     ids: &PublicIds,
     scope: &Scope,
     query: &Query<'_>,
+    known: &mut Known<'_>,
 ) -> Result<ListPage, Failure> {
     let Some(scope) = names.find(db, scope)? else {
         return Ok(ListPage::default());
@@ -51,7 +52,7 @@ pub(crate) fn page(
     let state = query.filter.state.map(|state| state as u8);
     // One more than asked for tells whether there are more.
     let take = query.limit.saturating_add(1);
-    let (mut places, total) = match &query.filter.context_id {
+    let (mut rows, total) = match &query.filter.context_id {
         Some(id) => in_context(db, ids, scope.scope, id, state, &range, take)?,
         None => {
             let counts = counts(db, scope.scope, state)?;
@@ -62,12 +63,22 @@ pub(crate) fn page(
             (merge(db, scope.scope, counts.keys(), &range, take)?, total)
         }
     };
-    let mut more = places.len() > query.limit;
-    places.truncate(query.limit);
-    let mut tasks = Vec::with_capacity(places.len());
+    let mut more = rows.len() > query.limit;
+    rows.truncate(query.limit);
+    let mut tasks = Vec::with_capacity(rows.len());
+    let mut journals = Journals::new(db)?;
     let mut bytes = 0;
-    for place in places {
-        let task = listed(db, place, query.artifacts)?;
+    for row in rows {
+        let task = if known(row.place.key, row.version) {
+            Listed {
+                place: row.place,
+                version: row.version,
+                snapshot: None,
+                entries: Vec::new(),
+            }
+        } else {
+            listed(db, &mut journals, &row, query.artifacts)?
+        };
         let entries = task.entries.iter().map(|entry| entry.bytes.len());
         bytes += task.snapshot.as_ref().map_or(0, Snapshot::size) + entries.sum::<usize>();
         if bytes > query.bytes_max && !tasks.is_empty() {
@@ -77,6 +88,13 @@ pub(crate) fn page(
         tasks.push(task);
     }
     Ok(ListPage { tasks, more, total })
+}
+
+/// A task that is in the list, and what its row says of its journal.
+struct ListedRow {
+    place: ListPlace,
+    version: Number,
+    bytes: u64,
 }
 
 struct Range {
@@ -120,7 +138,7 @@ fn count_since<'a>(
 macro_rules! by_state {
     ($($state:literal)*) => {
         [$(concat!(
-            "SELECT status_at, key FROM tasks INDEXED BY tasks_listed
+            "SELECT status_at, key, version, bytes FROM tasks INDEXED BY tasks_listed
              WHERE scope = ?1 AND state = ", $state, "
                  AND status_at <= ?2 AND status_at >= ?4 AND (status_at < ?2 OR key < ?3)
              ORDER BY status_at DESC, key DESC"
@@ -132,8 +150,8 @@ macro_rules! by_state {
 /// one place in the cache of statements.
 const BY_STATE: [&str; 9] = by_state![0 1 2 3 4 5 6 7 8];
 
-/// The first `take` places over several states. Each state's range of the index is in list order
-/// already; the next place is the first among the heads of the ranges, and no range is read
+/// The first `take` tasks over several states. Each state's range of the index is in list order
+/// already; the next task is the first among the heads of the ranges, and no range is read
 /// further than that.
 fn merge<'a>(
     db: &Connection,
@@ -141,44 +159,47 @@ fn merge<'a>(
     states: impl Iterator<Item = &'a u8>,
     range: &Range,
     take: usize,
-) -> Result<Vec<ListPlace>, Failure> {
+) -> Result<Vec<ListedRow>, Failure> {
     let mut statements: Vec<CachedStatement<'_>> = states
         .filter_map(|state| BY_STATE.get(usize::from(*state)))
         .map(|sql| db.prepare_cached(sql))
         .collect::<Result<_, _>>()?;
-    let mut heads: Vec<(ListPlace, Rows<'_>)> = Vec::with_capacity(statements.len());
+    let mut heads: Vec<(ListedRow, Rows<'_>)> = Vec::with_capacity(statements.len());
     for statement in &mut statements {
         let after = range.after;
         let mut rows = statement.query((scope, after.status_at, after.key.0, range.at_least))?;
-        if let Some(place) = next_place(&mut rows)? {
-            heads.push((place, rows));
+        if let Some(first) = next_row(&mut rows)? {
+            heads.push((first, rows));
         }
     }
-    let mut places = Vec::new();
-    while places.len() < take
-        && let Some(newest) = (0..heads.len()).max_by_key(|&at| heads[at].0)
+    let mut merged = Vec::new();
+    while merged.len() < take
+        && let Some(newest) = (0..heads.len()).max_by_key(|&at| heads[at].0.place)
     {
-        let (place, rows) = &mut heads[newest];
-        places.push(*place);
-        match next_place(rows)? {
-            Some(next) => *place = next,
-            None => drop(heads.swap_remove(newest)),
-        }
+        let (head, rows) = &mut heads[newest];
+        merged.push(match next_row(rows)? {
+            Some(next) => std::mem::replace(head, next),
+            None => heads.swap_remove(newest).0,
+        });
     }
-    Ok(places)
+    Ok(merged)
 }
 
-fn next_place(rows: &mut Rows<'_>) -> Result<Option<ListPlace>, Failure> {
+fn next_row(rows: &mut Rows<'_>) -> Result<Option<ListedRow>, Failure> {
     match rows.next()? {
-        Some(row) => Ok(Some(ListPlace {
-            status_at: row.get(0)?,
-            key: TaskKey(row.get(1)?),
+        Some(row) => Ok(Some(ListedRow {
+            place: ListPlace {
+                status_at: row.get(0)?,
+                key: TaskKey(row.get(1)?),
+            },
+            version: Number(row.get::<_, i64>(2)?.unsigned_abs()),
+            bytes: row.get::<_, i64>(3)?.unsigned_abs(),
         })),
         None => Ok(None),
     }
 }
 
-/// Places and total of one conversation; a conversation is small enough to count.
+/// Tasks and total of one conversation; a conversation is small enough to count.
 fn in_context(
     db: &Connection,
     ids: &PublicIds,
@@ -187,7 +208,7 @@ fn in_context(
     state: Option<u8>,
     range: &Range,
     take: usize,
-) -> Result<(Vec<ListPlace>, u64), Failure> {
+) -> Result<(Vec<ListedRow>, u64), Failure> {
     let Some(Context { key: context, .. }) = find_context(db, ids, scope, id)? else {
         return Ok((Vec::new(), 0));
     };
@@ -203,11 +224,11 @@ fn in_context(
         .query_row((context, range.at_least, state), |row| row.get(0))?;
     // The task that opened the context is not in the index.
     let mut statement = db.prepare_cached(
-        "SELECT status_at, key FROM tasks
+        "SELECT status_at, key, version, bytes FROM tasks
          WHERE key = ?1 AND context = ?1 AND status_at <= ?2 AND status_at >= ?4
              AND (status_at < ?2 OR key < ?3) AND (?5 IS NULL OR state = ?5)
          UNION ALL
-         SELECT status_at, key FROM tasks INDEXED BY tasks_in_context
+         SELECT status_at, key, version, bytes FROM tasks INDEXED BY tasks_in_context
          WHERE context = ?1 AND context <> key AND status_at <= ?2 AND status_at >= ?4
              AND (status_at < ?2 OR key < ?3) AND (?5 IS NULL OR state = ?5)
          ORDER BY status_at DESC, key DESC LIMIT ?6",
@@ -220,22 +241,24 @@ fn in_context(
         state,
         i64::try_from(take).unwrap_or(i64::MAX),
     ))?;
-    let mut places = Vec::new();
-    while let Some(place) = next_place(&mut rows)? {
-        places.push(place);
+    let mut found = Vec::new();
+    while let Some(row) = next_row(&mut rows)? {
+        found.push(row);
     }
-    Ok((places, total.unsigned_abs()))
+    Ok((found, total.unsigned_abs()))
 }
 
-fn listed(db: &Connection, place: ListPlace, artifacts: bool) -> Result<Listed, Failure> {
-    let found: Option<(i64, i64)> = db
-        .prepare_cached("SELECT version, bytes FROM tasks WHERE key = ?1")?
-        .query_row([place.key.0], |row| Ok((row.get(0)?, row.get(1)?)))
-        .optional()?;
-    let (version, bytes) = found
-        .ok_or_else(|| Failure::Damaged(format!("task key {} is in an index only", place.key.0)))?;
-    let version = Number(version.unsigned_abs());
-    let bytes = bytes.unsigned_abs();
+fn listed(
+    db: &Connection,
+    journals: &mut Journals<'_>,
+    row: &ListedRow,
+    artifacts: bool,
+) -> Result<Listed, Failure> {
+    let ListedRow {
+        place,
+        version,
+        bytes,
+    } = *row;
     let snapshot = if bytes > FOLDED_BYTES {
         snapshot::find(db, place.key, artifacts)?
     } else {
@@ -245,7 +268,7 @@ fn listed(db: &Connection, place: ListPlace, artifacts: bool) -> Result<Listed, 
     let mut entries = Vec::new();
     if after < version && (snapshot.is_some() || bytes <= LISTED_BYTES) {
         // A damaged journal must not hide the other tasks of the page.
-        entries = match read::entries(db, place.key, after, LISTED_BYTES as usize) {
+        entries = match journals.entries(place.key, after, LISTED_BYTES as usize) {
             Ok(entries) if entries.last().is_some_and(|last| last.number == version) => entries,
             Ok(_) | Err(Failure::Damaged(_)) => Vec::new(),
             Err(failure @ Failure::Sql(_)) => return Err(failure),

@@ -7,13 +7,15 @@ use a2ad_core::keys::{Attempt, ContextKey, Number, PublicIds, Scope, TaskKey, Tu
 use a2ad_core::store::{Claimed, StoreStats, Stored};
 use a2ad_core::task::{Entry, Head, Identity, TurnHead, TurnState};
 use a2ad_proto::{TaskId, TaskState, Timestamp};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::types::ValueRef;
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row};
 
 use crate::fail::Failure;
+use crate::hash::Hash;
 use crate::names::Names;
 use crate::open::execute;
 use crate::packed::{unpack_artifacts, unpack_id};
-use crate::run;
+use crate::run::{self, Run};
 use crate::snapshot::{self, FOLDED_BYTES};
 
 /// Connections that read, each used by one thread at a time. Reads are short and come from the
@@ -22,7 +24,13 @@ use crate::snapshot::{self, FOLDED_BYTES};
 #[derive(Debug)]
 pub(crate) struct Readers {
     slots: Vec<Mutex<Option<Reader>>>,
-    next: AtomicUsize,
+}
+
+/// Each thread has a connection that it asks first, because that one has in its cache what the
+/// thread read last. Turns would fill all caches with the same pages.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+thread_local! {
+    static HOME: usize = THREADS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A connection and the names it has looked up.
@@ -44,7 +52,6 @@ impl Readers {
                     }))
                 })
                 .collect(),
-            next: AtomicUsize::new(0),
         }
     }
 
@@ -54,9 +61,19 @@ impl Readers {
         &self,
         read: impl FnOnce(&Connection, &mut Names) -> Result<T, Failure>,
     ) -> Option<Result<T, Failure>> {
+        self.read_alone(|db, names| transact(db, |db| read(db, names)))
+    }
+
+    /// As [`read`](Self::read), for what runs only one statement, or none after its first has
+    /// ended: SQLite itself lets all that runs meanwhile see one moment. (Names do not count, since
+    /// they never change.)
+    pub(crate) fn read_alone<T>(
+        &self,
+        read: impl FnOnce(&Connection, &mut Names) -> Result<T, Failure>,
+    ) -> Option<Result<T, Failure>> {
         let mut slot = self.acquire();
         let Reader { db, names } = slot.as_mut()?;
-        Some(transact(db, |db| read(db, names)))
+        Some(read(db, names))
     }
 
     /// Closes all connections, waiting for those in use.
@@ -68,7 +85,7 @@ impl Readers {
 
     fn acquire(&self) -> MutexGuard<'_, Option<Reader>> {
         let count = self.slots.len();
-        let from = self.next.fetch_add(1, Ordering::Relaxed);
+        let from = HOME.with(|home| *home);
         for at in 0..count {
             match self.slots[(from + at) % count].try_lock() {
                 Ok(slot) => return slot,
@@ -116,7 +133,16 @@ pub(crate) fn find(
     Ok((stored.as_deref() == Some(id.as_str())).then_some(TaskKey(key)))
 }
 
-/// The scope's task with this id, its newest snapshot and the entries after that.
+/// The columns of a head, which [`head_in`] expects after so many others.
+macro_rules! head_columns {
+    () => {
+        "t.scope, t.context, t.state, t.version, t.status_at, t.bytes, t.cancel, t.id,
+             coalesce(t.context_id, (SELECT id FROM contexts WHERE key = t.context)), t.artifacts"
+    };
+}
+
+/// The scope's task with this id, its newest snapshot and the entries after that. To be read
+/// [alone](Readers::read_alone).
 pub(crate) fn load(
     db: &Connection,
     names: &mut Names,
@@ -128,15 +154,37 @@ pub(crate) fn load(
     let Some(key) = ids.key_of(id.as_str()).map(TaskKey) else {
         return Ok(None);
     };
-    let head = head(db, names, key)?;
-    let Some(head) = head.filter(|it| it.identity.id == *id && it.identity.scope == *scope) else {
+    // A task that has no snapshot comes together with its runs, the head in every row.
+    let mut statement = db.prepare_cached(concat!(
+        "SELECT r.id, r.count, r.format, r.spilled, r.prev, r.hash, r.once, r.bytes, ",
+        head_columns!(),
+        " FROM tasks t LEFT JOIN runs r ON t.bytes <= ?2 AND r.id BETWEEN ?3 AND ?4
+         WHERE t.key = ?1 ORDER BY r.id"
+    ))?;
+    let (first, last) = run::task_runs(key.0);
+    let mut rows = statement.query((key.0, FOLDED_BYTES as i64, first, last))?;
+    let Some(row) = rows.next()? else {
         return Ok(None);
     };
-    let snapshot = if head.bytes > FOLDED_BYTES {
-        snapshot::find(db, key, true)?
-    } else {
-        None
-    };
+    let head = head_in(db, names, key, row, run::COLUMNS)?;
+    if head.identity.id != *id || head.identity.scope != *scope {
+        return Ok(None);
+    }
+    if head.bytes <= FOLDED_BYTES {
+        let mut wanted = Wanted::after(key, Number::ZERO, bytes_max);
+        let mut row = Some(row).filter(|row| row.get_ref(0).is_ok_and(|id| id != ValueRef::Null));
+        while let Some(run) = row
+            && wanted.take(run::read(db, run)?)?
+        {
+            row = rows.next()?;
+        }
+        return Ok(Some(Stored {
+            head,
+            snapshot: None,
+            entries: wanted.entries,
+        }));
+    }
+    let snapshot = snapshot::find(db, key, true)?;
     let after = snapshot.as_ref().map_or(Number::ZERO, |it| it.version);
     let entries = if after < head.version {
         entries(db, key, after, bytes_max)?
@@ -150,53 +198,64 @@ pub(crate) fn load(
     }))
 }
 
-/// The head of a task with its open turns.
+/// The head of a task with its open turns. May be read [alone](Readers::read_alone).
 pub(crate) fn head(
     db: &Connection,
     names: &mut Names,
     task: TaskKey,
 ) -> Result<Option<Arc<Head>>, Failure> {
-    let mut statement = db.prepare_cached(
-        "SELECT t.scope, t.context, t.state, t.version, t.status_at, t.bytes, t.cancel, t.id,
-             coalesce(t.context_id, (SELECT id FROM contexts WHERE key = t.context)), t.artifacts
-         FROM tasks t WHERE t.key = ?1",
-    )?;
+    let mut statement = db.prepare_cached(concat!(
+        "SELECT ",
+        head_columns!(),
+        " FROM tasks t WHERE t.key = ?1"
+    ))?;
     let mut rows = statement.query([task.0])?;
-    let Some(row) = rows.next()? else {
-        return Ok(None);
-    };
+    match rows.next()? {
+        Some(row) => head_in(db, names, task, row, 0).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// The head in the columns of a row from `at` on.
+fn head_in(
+    db: &Connection,
+    names: &mut Names,
+    task: TaskKey,
+    row: &Row<'_>,
+    at: usize,
+) -> Result<Arc<Head>, Failure> {
     let damaged = |what: &str| Failure::Damaged(format!("task key {}: {what}", task.0));
-    let id = unpack_id(row.get_ref(7)?)
+    let id = unpack_id(row.get_ref(at + 7)?)
         .and_then(|id| id.parse().ok())
         .ok_or_else(|| damaged("its id is malformed"))?;
-    let context_id = unpack_id(row.get_ref(8)?)
+    let context_id = unpack_id(row.get_ref(at + 8)?)
         .and_then(|id| id.parse().ok())
         .ok_or_else(|| damaged("its context is missing"))?;
-    let artifacts = unpack_artifacts(row.get_ref(9)?.as_blob().unwrap_or_default())
+    let artifacts = unpack_artifacts(row.get_ref(at + 9)?.as_blob().unwrap_or_default())
         .ok_or_else(|| damaged("its list of artifacts is malformed"))?;
-    let state = task_state(row.get(2)?)?;
+    let state = task_state(row.get(at + 2)?)?;
     // What has ended has no open turn, and most of what is read has ended.
     let turns = if state.is_terminal() {
         Vec::new()
     } else {
         turns(db, task)?
     };
-    Ok(Some(Arc::new(Head {
+    Ok(Arc::new(Head {
         identity: Arc::new(Identity {
             key: task,
             id,
-            context: ContextKey(row.get(1)?),
+            context: ContextKey(row.get(at + 1)?),
             context_id,
-            scope: names.scope(db, row.get(0)?)?,
+            scope: names.scope(db, row.get(at)?)?,
         }),
-        version: Number(row.get::<_, i64>(3)?.unsigned_abs()),
+        version: Number(row.get::<_, i64>(at + 3)?.unsigned_abs()),
         state,
-        status_at: Timestamp::from_millis(row.get(4)?),
-        cancel_requested: row.get(6)?,
+        status_at: Timestamp::from_millis(row.get(at + 4)?),
+        cancel_requested: row.get(at + 6)?,
         turns,
         artifacts: Arc::new(artifacts),
-        bytes: row.get::<_, i64>(5)?.unsigned_abs(),
-    })))
+        bytes: row.get::<_, i64>(at + 5)?.unsigned_abs(),
+    }))
 }
 
 fn turns(db: &Connection, task: TaskKey) -> Result<Vec<TurnHead>, Failure> {
@@ -223,48 +282,107 @@ pub(crate) fn entries(
     after: Number,
     bytes_max: usize,
 ) -> Result<Vec<Entry>, Failure> {
-    let mut entries: Vec<Entry> = Vec::new();
-    if after.0 >= run::NUMBER_MAX {
-        return Ok(entries);
+    Journals::new(db)?.entries(task, after, bytes_max)
+}
+
+/// Reads journals, many with one statement.
+pub(crate) struct Journals<'db> {
+    db: &'db Connection,
+    runs: CachedStatement<'db>,
+}
+
+impl<'db> Journals<'db> {
+    pub(crate) fn new(db: &'db Connection) -> Result<Self, Failure> {
+        let runs = db.prepare_cached(run::SELECT)?;
+        Ok(Self { db, runs })
     }
-    let (first_id, last_id) = run::task_runs(task.0);
-    let wanted = run::run_id(task.0, after.0 + 1);
-    // The newest run that starts at or before the wanted entry holds it, if any does.
-    let from: i64 = if after == Number::ZERO {
-        first_id
-    } else {
-        db.prepare_cached("SELECT coalesce(max(id), ?1) FROM runs WHERE id BETWEEN ?1 AND ?2")?
-            .query_row((first_id, wanted), |row| row.get(0))?
-    };
-    let mut statement = db.prepare_cached(run::SELECT)?;
-    let mut rows = statement.query((from, last_id))?;
-    let mut size = 0;
-    let mut before: Option<run::Run> = None;
-    while let Some(row) = rows.next()? {
-        let mut run = run::read(db, row)?;
-        let follows = match &before {
-            Some(before) => run.first == before.last() + 1 && run.prev == before.hash,
-            None => run.first <= after.0 + 1,
+
+    /// As [`entries`].
+    pub(crate) fn entries(
+        &mut self,
+        task: TaskKey,
+        after: Number,
+        bytes_max: usize,
+    ) -> Result<Vec<Entry>, Failure> {
+        let mut wanted = Wanted::after(task, after, bytes_max);
+        if after.0 >= run::NUMBER_MAX {
+            return Ok(wanted.entries);
+        }
+        let (first_id, last_id) = run::task_runs(task.0);
+        // The newest run that starts at or before the wanted entry holds it, if any does.
+        let from: i64 = if after == Number::ZERO {
+            first_id
+        } else {
+            let next = run::run_id(task.0, after.0 + 1);
+            self.db
+                .prepare_cached(
+                    "SELECT coalesce(max(id), ?1) FROM runs WHERE id BETWEEN ?1 AND ?2",
+                )?
+                .query_row((first_id, next), |row| row.get(0))?
+        };
+        let mut rows = self.runs.query((from, last_id))?;
+        while let Some(row) = rows.next()?
+            && wanted.take(run::read(self.db, row)?)?
+        {}
+        Ok(wanted.entries)
+    }
+}
+
+/// Entries that somebody wants, as far as they were read.
+struct Wanted {
+    task: TaskKey,
+    after: Number,
+    bytes_max: usize,
+    size: usize,
+    /// The number and the hash that the run before ended with.
+    before: Option<(u64, Hash)>,
+    entries: Vec<Entry>,
+}
+
+impl Wanted {
+    fn after(task: TaskKey, after: Number, bytes_max: usize) -> Self {
+        Self {
+            task,
+            after,
+            bytes_max,
+            size: 0,
+            before: None,
+            entries: Vec::new(),
+        }
+    }
+
+    /// Takes what is wanted of the next run. Says whether more is wanted.
+    fn take(&mut self, run: Run) -> Result<bool, Failure> {
+        let follows = match self.before {
+            Some((last, hash)) => run.first == last + 1 && run.prev == hash,
+            None => run.first <= self.after.0 + 1,
         };
         if !follows {
             return Err(Failure::Damaged(format!(
                 "task key {}, entry {}: what stands before it is missing or changed",
-                task.0, run.first
+                self.task.0, run.first
             )));
         }
-        for entry in std::mem::take(&mut run.entries) {
-            if entry.number <= after {
+        self.before = Some((run.last(), run.hash));
+        let whole = self.entries.is_empty() && run.first == self.after.0 + 1;
+        let size: usize = run.entries.iter().map(|entry| entry.bytes.len()).sum();
+        if whole && size <= self.bytes_max {
+            self.size = size;
+            self.entries = run.entries;
+            return Ok(true);
+        }
+        for entry in run.entries {
+            if entry.number <= self.after {
                 continue;
             }
-            if !entries.is_empty() && size + entry.bytes.len() > bytes_max {
-                return Ok(entries);
+            if !self.entries.is_empty() && self.size + entry.bytes.len() > self.bytes_max {
+                return Ok(false);
             }
-            size += entry.bytes.len();
-            entries.push(entry);
+            self.size += entry.bytes.len();
+            self.entries.push(entry);
         }
-        before = Some(run);
+        Ok(true)
     }
-    Ok(entries)
 }
 
 /// Leased turns of holders below `first_holder`, oldest first.

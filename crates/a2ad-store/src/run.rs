@@ -67,6 +67,9 @@ pub(crate) const SELECT: &str =
     "SELECT id, count, format, spilled, prev, hash, once, bytes FROM runs
      WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
 
+/// How many columns [`read`] expects.
+pub(crate) const COLUMNS: usize = 8;
+
 /// Consecutive entries of a task that are about to become a run, and the requests that brought
 /// them.
 #[derive(Debug, Default)]
@@ -219,7 +222,9 @@ pub(crate) fn hash_column(row: &Row<'_>, column: usize) -> Option<Hash> {
 }
 
 fn decode(first: u64, count: u64, bytes: &Bytes) -> Option<Vec<Entry>> {
-    let mut entries = Vec::new();
+    // An entry takes five bytes at the least, so a damaged count reserves no more than was read.
+    let most = bytes.len() / 5;
+    let mut entries = Vec::with_capacity(most.min(usize::try_from(count).ok()?));
     let mut at = 0;
     while at < bytes.len() {
         let (head, _) = bytes.get(at..)?.split_first_chunk::<5>()?;

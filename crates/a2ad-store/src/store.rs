@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use a2ad_core::keys::{HolderId, Number, PublicIds, Scope, TaskKey};
 use a2ad_core::store::{
-    Applied, Change, ChangeError, Claimed, Claims, ListFilter, ListPage, ListPlace, OnceHit, Store,
-    StoreError, StoreStats, Stored, Wake,
+    Applied, Change, ChangeError, Claimed, Claims, Known, ListFilter, ListPage, ListPlace, OnceHit,
+    Store, StoreError, StoreStats, Stored, Wake,
 };
 use a2ad_core::task::{Entry, Head, Snapshot};
 use a2ad_proto::{AgentId, TaskId, Timestamp};
@@ -110,14 +110,30 @@ impl SqliteStore {
         drop(lock(&self.lock).take());
     }
 
+    /// Reads in a transaction.
     fn read<T>(
         &self,
         read: impl FnOnce(&Connection, &mut Names) -> Result<T, Failure>,
     ) -> Result<T, StoreError> {
+        self.unless_halted(|readers| readers.read(read))
+    }
+
+    /// Reads what needs no transaction; see [`Readers::read_alone`].
+    fn read_alone<T>(
+        &self,
+        read: impl FnOnce(&Connection, &mut Names) -> Result<T, Failure>,
+    ) -> Result<T, StoreError> {
+        self.unless_halted(|readers| readers.read_alone(read))
+    }
+
+    fn unless_halted<T>(
+        &self,
+        read: impl FnOnce(&Readers) -> Option<Result<T, Failure>>,
+    ) -> Result<T, StoreError> {
         if let Some(reason) = self.halt.get() {
             return Err(StoreError::Stopped(Arc::clone(reason)));
         }
-        match self.readers.read(read) {
+        match read(&self.readers) {
             Some(Ok(value)) => Ok(value),
             Some(Err(failure)) => {
                 let error = failure.store_error();
@@ -197,7 +213,7 @@ impl Store for SqliteStore {
         scope: &Scope,
         id: &TaskId,
     ) -> BoxFuture<'_, Result<Option<TaskKey>, StoreError>> {
-        let result = self.read(|db, names| read::find(db, names, &self.ids, scope, id));
+        let result = self.read_alone(|db, names| read::find(db, names, &self.ids, scope, id));
         Box::pin(std::future::ready(result))
     }
 
@@ -207,12 +223,13 @@ impl Store for SqliteStore {
         id: &TaskId,
         bytes_max: usize,
     ) -> BoxFuture<'_, Result<Option<Stored>, StoreError>> {
-        let result = self.read(|db, names| read::load(db, names, &self.ids, scope, id, bytes_max));
+        let result =
+            self.read_alone(|db, names| read::load(db, names, &self.ids, scope, id, bytes_max));
         Box::pin(std::future::ready(result))
     }
 
     fn head(&self, task: TaskKey) -> BoxFuture<'_, Result<Option<Arc<Head>>, StoreError>> {
-        let result = self.read(|db, names| read::head(db, names, task));
+        let result = self.read_alone(|db, names| read::head(db, names, task));
         Box::pin(std::future::ready(result))
     }
 
@@ -227,19 +244,20 @@ impl Store for SqliteStore {
     }
 
     fn snapshot(&self, task: TaskKey) -> BoxFuture<'_, Result<Option<Snapshot>, StoreError>> {
-        let result = self.read(|db, _| snapshot::find(db, task, true));
+        let result = self.read_alone(|db, _| snapshot::find(db, task, true));
         Box::pin(std::future::ready(result))
     }
 
-    fn list(
-        &self,
-        scope: &Scope,
-        filter: &ListFilter,
+    fn list<'a>(
+        &'a self,
+        scope: &'a Scope,
+        filter: &'a ListFilter,
         after: Option<ListPlace>,
         limit: usize,
         bytes_max: usize,
         artifacts: bool,
-    ) -> BoxFuture<'_, Result<ListPage, StoreError>> {
+        known: &'a mut Known<'_>,
+    ) -> BoxFuture<'a, Result<ListPage, StoreError>> {
         let query = list::Query {
             filter,
             after,
@@ -247,7 +265,7 @@ impl Store for SqliteStore {
             bytes_max,
             artifacts,
         };
-        let result = self.read(|db, names| list::page(db, names, &self.ids, scope, &query));
+        let result = self.read(|db, names| list::page(db, names, &self.ids, scope, &query, known));
         Box::pin(std::future::ready(result))
     }
 

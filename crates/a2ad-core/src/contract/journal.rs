@@ -210,7 +210,15 @@ pub async fn changes_of_one_task_in_a_row_build_on_each_other(harness: &dyn Harn
     assert_eq!((head.state, head.version), (COMPLETED, Number(3)));
     let page = world
         .store
-        .list(&alice(), &Default::default(), None, 10, usize::MAX, false)
+        .list(
+            &alice(),
+            &Default::default(),
+            None,
+            10,
+            usize::MAX,
+            false,
+            &mut |_, _| false,
+        )
         .await
         .unwrap();
     assert_eq!((page.tasks.len(), page.total), (1, 1));
@@ -434,7 +442,15 @@ pub async fn many_committers_at_once_lose_nothing(harness: &dyn Harness) {
     for agent in &agents {
         let page = world
             .store
-            .list(agent, &Default::default(), None, 1_000, usize::MAX, false)
+            .list(
+                agent,
+                &Default::default(),
+                None,
+                1_000,
+                usize::MAX,
+                false,
+                &mut |_, _| false,
+            )
             .await
             .unwrap();
         assert_eq!((page.tasks.len(), page.total), (100, 100));

@@ -18,7 +18,15 @@ async fn all(world: &World<'_>, filter: &ListFilter, limit: usize) -> (Vec<TaskK
     loop {
         let page = world
             .store
-            .list(&alice(), filter, after, limit, usize::MAX, false)
+            .list(
+                &alice(),
+                filter,
+                after,
+                limit,
+                usize::MAX,
+                false,
+                &mut |_, _| false,
+            )
             .await
             .unwrap();
         assert!(page.tasks.len() <= limit);
@@ -70,7 +78,15 @@ pub async fn a_list_is_ordered_by_status_then_key(harness: &dyn Harness) {
     }
     let page = world
         .store
-        .list(&alice(), &ListFilter::default(), None, 0, usize::MAX, false)
+        .list(
+            &alice(),
+            &ListFilter::default(),
+            None,
+            0,
+            usize::MAX,
+            false,
+            &mut |_, _| false,
+        )
         .await
         .unwrap();
     assert_eq!((page.tasks.len(), page.more, page.total), (0, true, 10));
@@ -83,6 +99,7 @@ pub async fn a_list_is_ordered_by_status_then_key(harness: &dyn Harness) {
             10,
             usize::MAX,
             false,
+            &mut |_, _| false,
         )
         .await
         .unwrap();
@@ -102,7 +119,15 @@ pub async fn pages_of_a_list_stay_in_order_while_tasks_change(harness: &dyn Harn
     let filter = ListFilter::default();
     let first = world
         .store
-        .list(&alice(), &filter, None, 4, usize::MAX, false)
+        .list(
+            &alice(),
+            &filter,
+            None,
+            4,
+            usize::MAX,
+            false,
+            &mut |_, _| false,
+        )
         .await
         .unwrap();
     let mut seen: Vec<_> = first.tasks.iter().map(|task| task.place.key).collect();
@@ -132,7 +157,15 @@ pub async fn pages_of_a_list_stay_in_order_while_tasks_change(harness: &dyn Harn
     loop {
         let page = world
             .store
-            .list(&alice(), &filter, Some(place), 3, usize::MAX, false)
+            .list(
+                &alice(),
+                &filter,
+                Some(place),
+                3,
+                usize::MAX,
+                false,
+                &mut |_, _| false,
+            )
             .await
             .unwrap();
         seen.extend(page.tasks.iter().map(|task| task.place.key));
@@ -225,7 +258,15 @@ pub async fn artifacts_are_listed_only_when_asked_for(harness: &dyn Harness) {
     let head = world.begin_leased(&alice(), holder).await;
     let none = world
         .store
-        .list(&alice(), &ListFilter::default(), None, 9, usize::MAX, true)
+        .list(
+            &alice(),
+            &ListFilter::default(),
+            None,
+            9,
+            usize::MAX,
+            true,
+            &mut |_, _| false,
+        )
         .await
         .unwrap();
     assert_eq!(none.tasks[0].snapshot, None);
@@ -248,7 +289,15 @@ pub async fn artifacts_are_listed_only_when_asked_for(harness: &dyn Harness) {
     for (asked, artifacts) in [(true, fold.snapshot().artifacts), (false, "[]".into())] {
         let page = world
             .store
-            .list(&alice(), &ListFilter::default(), None, 9, usize::MAX, asked)
+            .list(
+                &alice(),
+                &ListFilter::default(),
+                None,
+                9,
+                usize::MAX,
+                asked,
+                &mut |_, _| false,
+            )
             .await
             .unwrap();
         let snapshot = page.tasks[0].snapshot.clone().unwrap();
@@ -258,6 +307,32 @@ pub async fn artifacts_are_listed_only_when_asked_for(harness: &dyn Harness) {
         assert_eq!(page.tasks[0].version, fold.version);
     }
     assert_ne!(world.head(head.identity.key).await.state, COMPLETED);
+}
+
+/// Who has tasks already is asked about each of the page, in order, and spared those.
+pub async fn what_the_caller_has_is_not_brought(harness: &dyn Harness) {
+    let world = World::open(harness).await;
+    let heads = ten(&world).await;
+    let mut asked = Vec::new();
+    let mut known = |task: TaskKey, version| {
+        asked.push((task, version));
+        task.0 % 2 == 0
+    };
+    let filter = ListFilter::default();
+    let page = world
+        .store
+        .list(&alice(), &filter, None, 9, usize::MAX, false, &mut known)
+        .await
+        .unwrap();
+    let tasks = page.tasks.iter();
+    let listed: Vec<_> = tasks.map(|task| (task.place.key, task.version)).collect();
+    assert_eq!(asked, listed);
+    let keys: Vec<_> = listed.iter().map(|(key, _)| *key).collect();
+    assert_eq!(keys, in_order(&heads)[..9]);
+    for task in page.tasks {
+        let bare = task.snapshot.is_none() && task.entries.is_empty();
+        assert_eq!(bare, task.place.key.0 % 2 == 0, "{task:?}");
+    }
 }
 
 /// Who renders a list need not ask for each task again, unless there is much to read.
@@ -278,7 +353,15 @@ pub async fn a_listed_task_comes_with_a_new_snapshot_or_with_the_entries_after_i
         world.commit(change).await;
         let page = world
             .store
-            .list(&alice(), &ListFilter::default(), None, 9, usize::MAX, true)
+            .list(
+                &alice(),
+                &ListFilter::default(),
+                None,
+                9,
+                usize::MAX,
+                true,
+                &mut |_, _| false,
+            )
             .await
             .unwrap();
         let listed = &page.tasks[0];
@@ -298,7 +381,15 @@ pub async fn a_listed_task_comes_with_a_new_snapshot_or_with_the_entries_after_i
     world.commit(change).await;
     let page = world
         .store
-        .list(&alice(), &ListFilter::default(), None, 1, usize::MAX, true)
+        .list(
+            &alice(),
+            &ListFilter::default(),
+            None,
+            1,
+            usize::MAX,
+            true,
+            &mut |_, _| false,
+        )
         .await
         .unwrap();
     assert_eq!(page.tasks[0].place.key, large.identity.key);
@@ -344,7 +435,15 @@ pub async fn a_page_ends_at_a_bound_of_bytes(harness: &dyn Harness) {
             let filter = ListFilter::default();
             let page = world
                 .store
-                .list(&alice(), &filter, after, 100, bytes_max, artifacts)
+                .list(
+                    &alice(),
+                    &filter,
+                    after,
+                    100,
+                    bytes_max,
+                    artifacts,
+                    &mut |_, _| false,
+                )
                 .await
                 .unwrap();
             assert_eq!(page.total, 7);

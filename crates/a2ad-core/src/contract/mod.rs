@@ -88,6 +88,7 @@ macro_rules! store_contract {
             pages_of_a_list_stay_in_order_while_tasks_change
             filters_combine_and_totals_agree
             artifacts_are_listed_only_when_asked_for
+            what_the_caller_has_is_not_brought
             a_listed_task_comes_with_a_new_snapshot_or_with_the_entries_after_it
             a_page_ends_at_a_bound_of_bytes
             purging_removes_all_of_what_ended_before_and_nothing_else

@@ -33,7 +33,15 @@ pub async fn not_yours_is_not_there(harness: &dyn Harness) {
     assert!(world.store.find(&alice(), id).await.unwrap().is_some());
     let mine = world
         .store
-        .list(&alice(), &in_context, None, 10, usize::MAX, true)
+        .list(
+            &alice(),
+            &in_context,
+            None,
+            10,
+            usize::MAX,
+            true,
+            &mut |_, _| false,
+        )
         .await;
     assert_eq!(mine.unwrap().total, 1);
     for stranger in strangers() {
@@ -41,7 +49,15 @@ pub async fn not_yours_is_not_there(harness: &dyn Harness) {
         assert_eq!(world.store.once(&stranger, [1; 16]).await.unwrap(), None);
         let page = world
             .store
-            .list(&stranger, &in_context, None, 10, usize::MAX, true)
+            .list(
+                &stranger,
+                &in_context,
+                None,
+                10,
+                usize::MAX,
+                true,
+                &mut |_, _| false,
+            )
             .await;
         let page = page.unwrap();
         assert_eq!((page.tasks.len(), page.total, page.more), (0, 0, false));
@@ -54,6 +70,7 @@ pub async fn not_yours_is_not_there(harness: &dyn Harness) {
                 10,
                 usize::MAX,
                 true,
+                &mut |_, _| false,
             )
             .await
             .unwrap();
@@ -189,7 +206,9 @@ pub async fn a_minted_context_is_found_by_its_id(harness: &dyn Harness) {
         };
         let page = world
             .store
-            .list(&owner, &filter, None, 10, usize::MAX, false)
+            .list(&owner, &filter, None, 10, usize::MAX, false, &mut |_, _| {
+                false
+            })
             .await;
         assert_eq!(page.unwrap().total, count);
     }

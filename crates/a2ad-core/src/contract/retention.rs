@@ -90,6 +90,7 @@ pub async fn purging_removes_all_of_what_ended_before_and_nothing_else(harness: 
             99,
             usize::MAX,
             false,
+            &mut |_, _| false,
         )
         .await
         .unwrap();
@@ -147,7 +148,15 @@ pub async fn a_context_outlives_the_task_that_opened_it(harness: &dyn Harness) {
     };
     let page = world
         .store
-        .list(&alice(), &filter, None, 9, usize::MAX, false)
+        .list(
+            &alice(),
+            &filter,
+            None,
+            9,
+            usize::MAX,
+            false,
+            &mut |_, _| false,
+        )
         .await
         .unwrap();
     let keys: Vec<_> = page.tasks.iter().map(|task| task.place.key).collect();

@@ -9,10 +9,10 @@ use a2ad_proto::{Message, SubscribeToTaskRequest, TaskState};
 use bytes::Bytes;
 
 use super::hub::{Tailed, Watching};
-use super::read::{check_next, limit_history, wrap_message, wrap_task};
+use super::read::{check_next, limit_history, wrap_message};
 use super::{Caller, Engine, EngineError, Inner};
 use crate::keys::{Number, TaskKey};
-use crate::task::{Entry, Fold, Head, Shape};
+use crate::task::{Entry, Fold, Head, Shape, Snapshot};
 
 /// How much is read for one batch of frames.
 const BATCH_BYTES: usize = 64 << 10;
@@ -79,14 +79,8 @@ impl Engine {
                     .to_owned(),
             ));
         }
-        let fold = inner.fold(task, None).await?;
-        Ok(Frames::from_fold(
-            inner,
-            watching,
-            fold,
-            None,
-            EndsAt::Terminal,
-        ))
+        let frozen = inner.frozen(&head).await?;
+        Ok(Frames::from_snapshot(inner, watching, &head, &frozen))
     }
 }
 
@@ -160,13 +154,36 @@ impl Frames {
                 extension: false,
                 state: Some(state),
             },
-            bytes: wrap_task(&fold.task),
+            bytes: fold.snapshot().task_response(),
         };
         Self {
             after: fold.version,
             opening: vec![opening],
             ended: state.is_terminal(),
             ..Self::after(inner, watching, fold.version, ends_at)
+        }
+    }
+
+    /// A running task as it was at `head`, then everything after.
+    fn from_snapshot(
+        inner: &Arc<Inner>,
+        watching: Watching,
+        head: &Head,
+        frozen: &Snapshot,
+    ) -> Self {
+        let opening = Frame {
+            number: frozen.version,
+            shape: Shape {
+                visible: true,
+                delta: false,
+                extension: false,
+                state: Some(head.state),
+            },
+            bytes: frozen.task_response(),
+        };
+        Self {
+            opening: vec![opening],
+            ..Self::after(inner, watching, frozen.version, EndsAt::Terminal)
         }
     }
 
@@ -248,27 +265,23 @@ impl Frames {
                 Tailed::Entries(entries) => return Ok(Some(entries)),
                 Tailed::Nothing => {}
                 Tailed::End => return Ok(None),
-                Tailed::AskStore => {
-                    let head = self.inner.head(self.task).await?;
-                    let store = &self.inner.store;
-                    let stored = store.read(self.task, self.after, BATCH_BYTES).await?;
-                    if let Some(first) = stored.first() {
+                Tailed::AskStore => match self.inner.head(self.task).await? {
+                    Some(head) if head.version > self.after => {
+                        let store = &self.inner.store;
+                        let stored = store.read(self.task, self.after, BATCH_BYTES).await?;
+                        let Some(first) = stored.first() else {
+                            let what = "the journal is shorter than its head says";
+                            return Err(EngineError::Internal(what.into()));
+                        };
                         check_next(self.after, first)?;
                         return Ok(Some(stored));
                     }
-                    match head {
-                        // A cursor at the end of an ended journal waits for nothing.
-                        Some(head) if head.version <= self.after && head.state.is_terminal() => {
-                            return Ok(None);
-                        }
-                        Some(head) if head.version > self.after => {
-                            let what = "the journal is shorter than its head says";
-                            return Err(EngineError::Internal(what.into()));
-                        }
-                        Some(_) => {}
-                        None => return Ok(None),
-                    }
-                }
+                    // A cursor at the end of an ended journal waits for nothing.
+                    Some(head) if head.state.is_terminal() => return Ok(None),
+                    // Whatever is newer than the newest head has yet to be told, to the tail too.
+                    Some(_) => {}
+                    None => return Ok(None),
+                },
             }
             tokio::select! {
                 () = changed => {}

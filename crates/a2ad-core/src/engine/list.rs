@@ -1,9 +1,11 @@
 //! ListTasks: a page, in order, with a token for the next one.
 
-use a2ad_proto::{ContextId, ListTasksRequest, Task, TaskState};
+use std::sync::Arc;
+
+use a2ad_proto::{ContextId, ListTasksRequest, TaskState};
 use bytes::Bytes;
 
-use super::read::{fold_in, limit_history, thaw_or_begin};
+use super::read::freeze;
 use super::{Caller, Engine, EngineError, Inner};
 use crate::keys::TaskKey;
 use crate::store::{ListFilter, ListPlace, Listed};
@@ -41,6 +43,14 @@ impl Engine {
             ),
         };
         let artifacts = request.include_artifacts.unwrap_or(false);
+        let mut cached = Vec::new();
+        let mut known = |task, version| {
+            let found = inner.hub.cached_snapshot(task);
+            let found = found.filter(|frozen| frozen.version == version);
+            let is_known = found.is_some();
+            cached.extend(found.map(|frozen| (task, frozen)));
+            is_known
+        };
         let page = inner
             .store
             .list(
@@ -50,37 +60,45 @@ impl Engine {
                 usize::try_from(page_size).unwrap_or(0),
                 PAGE_BYTES,
                 artifacts,
+                &mut known,
             )
             .await?;
 
         let mut json = Vec::with_capacity(1024 * page.tasks.len() + 128);
         json.extend_from_slice(b"{\"tasks\":[");
         let (mut first, mut more, mut last) = (true, page.more, None);
+        let mut cached = cached.into_iter().peekable();
         for listed in &page.tasks {
-            let rendered = inner
-                .listed(listed, request.history_length, artifacts)
-                .await;
-            let task = match rendered {
-                Ok(task) => task,
+            let found = cached.next_if(|(task, _)| *task == listed.place.key);
+            let frozen = match found {
+                Some((_, frozen)) => Ok(frozen),
+                None => inner.listed(listed, artifacts).await,
+            };
+            let end = json.len();
+            if !first {
+                json.push(b',');
+            }
+            let written = frozen.and_then(|frozen| {
+                write_task(&frozen, request.history_length, artifacts, &mut json)
+            });
+            match written {
+                // One task alone may be longer.
+                Ok(()) if !first && json.len() > PAGE_BYTES => {
+                    json.truncate(end);
+                    more = true;
+                    break;
+                }
+                Ok(()) => first = false,
                 // A page may be short (LIST-09); one damaged task must not hide the others.
                 Err(error @ EngineError::Internal(_)) => {
+                    json.truncate(end);
                     let task = listed.place.key.0;
                     let error = &error as &dyn std::error::Error;
                     tracing::error!(task, error, "a damaged task is left out of a list");
-                    last = Some(listed.place);
-                    continue;
                 }
                 Err(error) => return Err(error),
-            };
-            if !first && json.len() + task.len() > PAGE_BYTES {
-                more = true;
-                break;
             }
             last = Some(listed.place);
-            if !std::mem::take(&mut first) {
-                json.push(b',');
-            }
-            json.extend_from_slice(&task);
         }
         let token = match last {
             Some(last) if more => inner.write_token(caller, &filter, last),
@@ -106,39 +124,46 @@ fn parse_context(id: &str) -> Result<Option<ContextId>, EngineError> {
         .map_err(|error: a2ad_proto::IdError| EngineError::invalid("contextId", error.to_string()))
 }
 
+/// Adds one task to a list. `artifacts` is absent unless asked for, and present, even if empty,
+/// when it was (LIST-05).
+fn write_task(
+    frozen: &Snapshot,
+    history_length: Option<i32>,
+    artifacts: bool,
+    json: &mut Vec<u8>,
+) -> Result<(), EngineError> {
+    match history_length {
+        None => json.extend_from_slice(&frozen.body),
+        Some(length) => frozen
+            .write_body(usize::try_from(length).unwrap_or(0), json)
+            .map_err(|error| EngineError::Internal(Box::new(error)))?,
+    }
+    if artifacts {
+        frozen.add_artifacts(json);
+    }
+    Ok(())
+}
+
 impl Inner {
-    /// One task of a list. `artifacts` is absent unless asked for, and present, even if empty, when
-    /// it was (LIST-05).
-    async fn listed(
-        &self,
-        listed: &Listed,
-        history_length: Option<i32>,
-        artifacts: bool,
-    ) -> Result<Bytes, EngineError> {
+    /// One task of a list that this process does not know by heart. Its artifacts count only if
+    /// they were asked for.
+    async fn listed(&self, listed: &Listed, artifacts: bool) -> Result<Arc<Snapshot>, EngineError> {
         let key = listed.place.key;
         let is_newest = |frozen: &&Snapshot| frozen.version == listed.version;
-        let frozen = match listed.snapshot.as_ref().filter(is_newest) {
-            Some(frozen) => frozen.clone(),
-            None if listed.entries.is_empty() => self.fold(key, None).await?.snapshot(),
-            None => {
-                let mut fold = thaw_or_begin(key, listed.snapshot.as_ref());
-                fold_in(&mut fold, &listed.entries, None)?;
-                fold.snapshot()
-            }
-        };
-        let body = if history_length.is_some() {
-            let mut task: Task = serde_json::from_slice(&frozen.body)
-                .map_err(|error| EngineError::Internal(Box::new(error)))?;
-            limit_history(&mut task, history_length);
-            a2ad_proto::to_json(&task).into()
+        if let Some(frozen) = listed.snapshot.as_ref().filter(is_newest) {
+            return Ok(Arc::new(frozen.clone()));
+        }
+        let frozen = if listed.entries.is_empty() {
+            self.fold(key, None).await?.snapshot()
         } else {
-            frozen.body.clone()
+            freeze(key, listed.snapshot.as_ref(), &listed.entries)?
         };
-        Ok(if artifacts {
-            frozen.with_artifacts(&body)
-        } else {
-            body
-        })
+        let frozen = Arc::new(frozen);
+        // A snapshot that was read without its artifacts stays without them.
+        if artifacts || listed.snapshot.is_none() || listed.entries.is_empty() {
+            self.hub.keep_snapshot(key, Arc::clone(&frozen));
+        }
+        Ok(frozen)
     }
 
     /// A token that stands for a place in this caller's list with this filter, and for no other.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::hub::Watching;
 use super::{Caller, Engine, EngineError, Inner};
 use crate::keys::{Number, TaskKey};
-use crate::task::{Entry, Fold, Head, Snapshot, apply};
+use crate::task::{Entry, Fold, Head, Snapshot, apply, splice};
 
 /// How much of a journal is read at a time.
 pub(super) const PAGE_BYTES: usize = 1 << 20;
@@ -37,14 +37,12 @@ impl Engine {
 
 /// The task as 1.0 ProtoJSON, with at most the latest `history_length` messages.
 fn render(frozen: &Snapshot, history_length: Option<i32>) -> Result<Bytes, EngineError> {
-    if history_length.is_none() {
+    let Some(length) = history_length else {
         return Ok(frozen.task_json());
-    }
-    let mut task = Fold::thaw(frozen)
-        .map_err(|error| EngineError::Internal(Box::new(error)))?
-        .task;
-    limit_history(&mut task, history_length);
-    Ok(a2ad_proto::to_json(&task).into())
+    };
+    frozen
+        .shortened_json(usize::try_from(length).unwrap_or(0))
+        .map_err(|error| EngineError::Internal(Box::new(error)))
 }
 
 impl Inner {
@@ -75,13 +73,18 @@ impl Inner {
         };
         self.hub.keep_head(&stored.head);
         let key = stored.head.identity.key;
+        let version = stored.head.version;
+        let are_all = stored
+            .entries
+            .last()
+            .is_some_and(|last| last.number == version);
         let frozen = match stored.snapshot {
             Some(frozen) if stored.entries.is_empty() => frozen,
+            older if are_all => freeze(key, older.as_ref(), &stored.entries)?,
             older => {
                 let mut fold = thaw_or_begin(key, older.as_ref());
                 fold_in(&mut fold, &stored.entries, None)?;
-                self.fold_on(key, &mut fold, Some(stored.head.version))
-                    .await?;
+                self.fold_on(key, &mut fold, Some(version)).await?;
                 fold.snapshot()
             }
         };
@@ -100,6 +103,19 @@ impl Inner {
             self.hub.keep_head(head);
         }
         Ok(head)
+    }
+
+    /// The task as it was at `head`.
+    pub(super) async fn frozen(&self, head: &Head) -> Result<Arc<Snapshot>, EngineError> {
+        let task = head.identity.key;
+        let cached = self.hub.cached_snapshot(task);
+        if let Some(frozen) = cached.filter(|frozen| frozen.version == head.version) {
+            return Ok(frozen);
+        }
+        let mut fold = self.fold(task, Some(head.version)).await?;
+        let frozen = Arc::new(fold.snapshot());
+        self.hub.keep_snapshot(task, Arc::clone(&frozen));
+        Ok(frozen)
     }
 
     /// The task as its journal tells it, up to `upto` or to its end.
@@ -222,6 +238,20 @@ pub(super) fn thaw_or_begin(task: TaskKey, frozen: Option<&Snapshot>) -> Fold {
         }
         None => Fold::default(),
     }
+}
+
+/// The task as a snapshot and all entries after it tell it.
+pub(super) fn freeze(
+    task: TaskKey,
+    frozen: Option<&Snapshot>,
+    entries: &[Entry],
+) -> Result<Snapshot, EngineError> {
+    if let (None, Some(spliced)) = (frozen, splice(entries)) {
+        return Ok(spliced);
+    }
+    let mut fold = thaw_or_begin(task, frozen);
+    fold_in(&mut fold, entries, None)?;
+    Ok(fold.snapshot())
 }
 
 /// Folds `entries`, which come next, up to `upto` or all.

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Hidden, Record};
+use super::splice::shorten;
 use crate::keys::{Attempt, Number};
 
 /// A task as its journal tells it so far.
@@ -208,6 +209,16 @@ impl Fold {
 }
 
 impl Snapshot {
+    /// A task that has ended, and not in a direct reply, from its parts.
+    pub(super) fn ended(version: Number, body: Bytes, artifacts: Option<Bytes>) -> Self {
+        Self {
+            version,
+            marks: NO_MARKS,
+            body,
+            artifacts: artifacts.unwrap_or(NO_ARTIFACTS),
+        }
+    }
+
     /// Whether the task may have come to a direct reply: a look at the marks alone. Marks that
     /// cannot be read rule nothing out.
     #[must_use]
@@ -222,19 +233,57 @@ impl Snapshot {
         if self.artifacts == NO_ARTIFACTS {
             return self.body.clone();
         }
-        self.with_artifacts(&self.body)
+        let mut json = Vec::with_capacity(self.body.len() + self.artifacts.len() + 16);
+        json.extend_from_slice(&self.body);
+        self.add_artifacts(&mut json);
+        json.into()
     }
 
-    /// `body`, which is this task without artifacts in some rendering, with them; also if there
-    /// are none (LIST-05).
+    /// The same with at most the latest `length` messages (HIST-02, HIST-03).
+    pub fn shortened_json(&self, length: usize) -> Result<Bytes, CorruptSnapshot> {
+        let mut json = Vec::with_capacity(self.body.len() + self.artifacts.len() + 16);
+        self.write_body(length, &mut json)?;
+        if self.artifacts != NO_ARTIFACTS {
+            self.add_artifacts(&mut json);
+        }
+        Ok(json.into())
+    }
+
+    /// Adds the task without its artifacts and with at most the latest `length` messages.
+    pub fn write_body(&self, length: usize, json: &mut Vec<u8>) -> Result<(), CorruptSnapshot> {
+        if shorten(&self.body, length, json).is_some() {
+            return Ok(());
+        }
+        let mut task: Task =
+            serde_json::from_slice(&self.body).map_err(|source| CorruptSnapshot {
+                version: self.version,
+                source,
+            })?;
+        task.history
+            .drain(..task.history.len().saturating_sub(length));
+        a2ad_proto::write_json(&task, json);
+        Ok(())
+    }
+
+    /// The whole task as the `task` member of a response.
     #[must_use]
-    pub fn with_artifacts(&self, body: &[u8]) -> Bytes {
-        let mut json = Vec::with_capacity(body.len() + self.artifacts.len() + 16);
-        json.extend_from_slice(body.strip_suffix(b"}").unwrap_or(body));
+    pub fn task_response(&self) -> Bytes {
+        let mut json = Vec::with_capacity(self.body.len() + self.artifacts.len() + 32);
+        json.extend_from_slice(b"{\"task\":");
+        json.extend_from_slice(&self.body);
+        if self.artifacts != NO_ARTIFACTS {
+            self.add_artifacts(&mut json);
+        }
+        json.push(b'}');
+        json.into()
+    }
+
+    /// Adds the artifacts to the task that `json` ends with, also if there are none (LIST-05).
+    pub fn add_artifacts(&self, json: &mut Vec<u8>) {
+        json.pop_if(|last| *last == b'}');
         json.extend_from_slice(b",\"artifacts\":");
         json.extend_from_slice(&self.artifacts);
         json.push(b'}');
-        json.into()
     }
 
     /// How many bytes it takes to keep.

@@ -10,6 +10,7 @@ mod decide;
 mod entry;
 mod fold;
 mod head;
+mod splice;
 #[cfg(test)]
 mod tests;
 
@@ -20,3 +21,4 @@ pub use decide::{
 pub use entry::{Broken, CorruptEntry, Entry, FORMAT, Hidden, Record, Shape};
 pub use fold::{CorruptSnapshot, Fold, Snapshot, apply};
 pub use head::{ArtifactHead, Head, Identity, TurnHead, TurnState};
+pub use splice::splice;

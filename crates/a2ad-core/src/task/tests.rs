@@ -373,6 +373,9 @@ proptest! {
         let frozen = life.fold.snapshot();
         let whole: a2ad_proto::Task = serde_json::from_slice(&frozen.task_json()).unwrap();
         prop_assert_eq!(&whole, &life.fold.task);
+        if let Some(spliced) = splice(&life.entries) {
+            prop_assert_eq!(spliced, frozen);
+        }
     }
 
     #[test]

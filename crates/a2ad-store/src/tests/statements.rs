@@ -66,11 +66,20 @@ fn look(rig: &Rig, core: &Core, db: &Connection, names: &mut Names) {
         bytes_max: usize::MAX,
         artifacts: true,
     };
-    let page = list::page(db, names, core.public_ids(), &alice(), &query).unwrap();
+    let page = list::page(
+        db,
+        names,
+        core.public_ids(),
+        &alice(),
+        &query,
+        &mut |_, _| false,
+    )
+    .unwrap();
     let place = page.tasks[0].place;
     let head = read::head(db, names, place.key).unwrap().unwrap();
     let id = &head.identity.id;
     read::find(db, names, core.public_ids(), &alice(), id).unwrap();
+    read::load(db, names, core.public_ids(), &alice(), id, 99).unwrap();
     read::entries(db, place.key, a2ad_core::keys::Number::ZERO, 99).unwrap();
     snapshot::find(db, place.key, true).unwrap();
     let in_context = ListFilter {
@@ -81,7 +90,15 @@ fn look(rig: &Rig, core: &Core, db: &Connection, names: &mut Names) {
         filter: &in_context,
         ..query
     };
-    list::page(db, names, core.public_ids(), &alice(), &query).unwrap();
+    list::page(
+        db,
+        names,
+        core.public_ids(),
+        &alice(),
+        &query,
+        &mut |_, _| false,
+    )
+    .unwrap();
     read::orphans(db, names, 9, 9).unwrap();
     read::idle(db, rig.now(), 9).unwrap();
     read::stats(db).unwrap();

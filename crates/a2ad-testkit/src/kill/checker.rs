@@ -565,8 +565,7 @@ fn opening_json(records: &[Record], number: u64) -> Option<String> {
     for record in records.get(..count)? {
         apply(&mut fold, record.clone());
     }
-    let task = String::from_utf8(a2ad_proto::to_json(&fold.task)).ok()?;
-    Some(format!("{{\"task\":{task}}}"))
+    String::from_utf8(fold.snapshot().task_response().into()).ok()
 }
 
 fn state_of(record: &Record) -> Option<TaskState> {

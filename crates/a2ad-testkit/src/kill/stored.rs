@@ -94,6 +94,7 @@ async fn read_tasks(
                 PAGE,
                 usize::MAX,
                 false,
+                &mut |_, _| false,
             )
             .await?;
         if after.is_none() {
