@@ -296,8 +296,9 @@ impl Inner {
                 return self.refused(caller, refusal, mark).await;
             }
             let slot = self.free_slot(served);
+            let holding = self.holding();
             let (change, _) = draft.into_change(Terms {
-                lease_to: slot.is_some().then_some(self.holder),
+                lease_to: slot.is_some().then_some(holding.id),
                 once: mark.map(|mark| mark.once(number)),
                 context_turns_max: served.policy.context_turns_max,
                 agent_turns_max: served.policy.queue_max,
@@ -310,6 +311,7 @@ impl Inner {
                             turn: TurnRef { task, number },
                             agent: caller.scope.agent.clone(),
                             attempt: Attempt::FIRST,
+                            holding,
                         };
                         self.spawn_turn(lease, slot, Begin::Cold);
                     }

@@ -10,7 +10,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use super::cancel::NotDone;
 use super::draft::backoff_millis;
 use super::run::{Begin, Lease};
-use super::{EngineError, Inner};
+use super::{EngineError, Holding, Inner, lock};
 use crate::agent::{AgentPolicy, OnRestart};
 use crate::keys::TurnRef;
 use crate::store::{Claimed, Claims};
@@ -24,6 +24,8 @@ const STEP: u32 = 256;
 const PAUSE: Duration = Duration::from_millis(500);
 /// How long a changed clock may go unnoticed.
 const CLOCK_STEP: Duration = Duration::from_millis(250);
+/// How often to look for turns that another instance has left.
+const RECOVER_EVERY: Duration = Duration::from_secs(1);
 /// How often gauges are brought up to date.
 const GAUGES_EVERY: Duration = Duration::from_secs(5);
 
@@ -84,7 +86,8 @@ async fn claim_once(inner: &Arc<Inner>) -> Result<Option<Timestamp>, EngineError
         .iter()
         .map(|(id, permits)| (id.clone(), u32::try_from(permits.len()).unwrap_or(0)))
         .collect();
-    let Claims { turns, next_due } = inner.store.claim(inner.holder, wanted).await?;
+    let holding = inner.holding();
+    let Claims { turns, next_due } = inner.store.claim(holding.id, wanted).await?;
     for Claimed {
         turn,
         agent,
@@ -102,6 +105,7 @@ async fn claim_once(inner: &Arc<Inner>) -> Result<Option<Timestamp>, EngineError
             turn,
             agent,
             attempt,
+            holding: Arc::clone(&holding),
         };
         inner.spawn_turn(lease, slot, Begin::Cold);
     }
@@ -120,9 +124,50 @@ async fn claim_once(inner: &Arc<Inner>) -> Result<Option<Timestamp>, EngineError
     Ok(next_due)
 }
 
-/// Takes over the turns of holders that are gone: each is tried again or fails, as its agent's
-/// owner chose.
+/// Opens another holder whenever the one there is was lost.
+pub(super) async fn keep_holding(inner: Arc<Inner>) {
+    loop {
+        let holding = inner.holding();
+        tokio::select! {
+            () = inner.life.closing.cancelled() => return,
+            () = inner.hub.lost(holding.id) => {}
+        }
+        tracing::warn!("the database could not be reached for too long; turns are left to others");
+        holding.lost.cancel();
+        loop {
+            match Holding::open(&*inner.store).await {
+                Ok(another) => {
+                    *lock(&inner.holding) = another;
+                    break;
+                }
+                Err(error) => tracing::debug!(%error, "no holder could be opened"),
+            }
+            tokio::select! {
+                () = inner.life.closing.cancelled() => return,
+                () = tokio::time::sleep(PAUSE) => {}
+            }
+        }
+        inner.hub.announce_work();
+    }
+}
+
+/// Takes over the turns of holders that are gone: what an earlier run left, and, as long as others
+/// share the store, what they leave.
 pub(super) async fn recover(inner: Arc<Inner>) {
+    loop {
+        recover_once(&inner).await;
+        if inner.store.exclusive() {
+            return;
+        }
+        tokio::select! {
+            () = inner.life.closing.cancelled() => return,
+            () = tokio::time::sleep(RECOVER_EVERY) => {}
+        }
+    }
+}
+
+/// Takes over what there is now: each turn is tried again or fails, as its agent's owner chose.
+async fn recover_once(inner: &Arc<Inner>) {
     let mut recovered: u64 = 0;
     let mut done: Vec<Claimed> = Vec::new();
     while !inner.life.closing.is_cancelled() {
@@ -147,7 +192,7 @@ pub(super) async fn recover(inner: Arc<Inner>) {
         }
         done.clear();
         for orphan in orphans {
-            match take_over(&inner, &orphan).await {
+            match take_over(inner, &orphan).await {
                 Ok(()) => {
                     recovered += 1;
                     done.push(orphan);

@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use a2ad_proto::AgentId;
 use tokio::sync::{Notify, watch};
 
 use super::cache::Cache;
 use super::lock;
 use super::run::{TASKS_BEGUN, TASKS_ENDED};
-use crate::keys::{Number, TaskKey};
+use crate::keys::{HolderId, Number, TaskKey};
 use crate::store::{Committed, Wake};
 use crate::task::{Entry, Head, Snapshot};
 
@@ -32,6 +33,7 @@ pub struct Hub {
     work: Notify,
     work_seen: AtomicBool,
     stopped: watch::Sender<Option<Arc<str>>>,
+    lost: watch::Sender<Option<HolderId>>,
 }
 
 #[derive(Debug, Default)]
@@ -43,7 +45,11 @@ struct Watch {
 /// The newest entries of one journal, shared by all its cursors.
 #[derive(Debug, Default)]
 struct Tail {
+    /// The newest version heard of, here or from elsewhere.
+    heard: Number,
+    /// The head at that version, if it was told with it.
     head: Option<Arc<Head>>,
+    /// Without a gap up to `head`.
     entries: VecDeque<Entry>,
     bytes: usize,
 }
@@ -59,6 +65,7 @@ impl Hub {
             work: Notify::new(),
             work_seen: AtomicBool::new(true),
             stopped: watch::Sender::new(None),
+            lost: watch::Sender::new(None),
         };
         hub.work.notify_one();
         Arc::new(hub)
@@ -145,6 +152,16 @@ impl Hub {
     }
 }
 
+impl Hub {
+    /// Resolves when the leases of this holder are over.
+    pub(super) async fn lost(&self, holder: HolderId) {
+        let mut lost = self.lost.subscribe();
+        if lost.wait_for(|lost| *lost == Some(holder)).await.is_err() {
+            std::future::pending().await
+        }
+    }
+}
+
 impl Wake for Hub {
     fn committed(&self, batch: Vec<Committed>) {
         let mut ready = false;
@@ -181,6 +198,40 @@ impl Wake for Hub {
     fn stopped(&self, reason: &str) {
         self.stopped.send_replace(Some(Arc::from(reason)));
     }
+
+    fn changed(&self, tasks: &[(TaskKey, Number)]) {
+        let mut woken = Vec::new();
+        {
+            let watches = lock(&self.watches);
+            for (task, version) in tasks {
+                if let Some(watch) = watches.get(task)
+                    && lock(&watch.state).hear(*version)
+                {
+                    woken.push(Arc::clone(watch));
+                }
+            }
+        }
+        for watch in woken {
+            watch.changed.notify_waiters();
+        }
+    }
+
+    fn ready(&self, _agents: &[AgentId]) {
+        self.announce_work();
+    }
+
+    fn watched(&self) -> Vec<(TaskKey, Number)> {
+        let watches = lock(&self.watches);
+        let heard = |watch: &Watch| lock(&watch.state).heard;
+        watches
+            .iter()
+            .map(|(task, it)| (*task, heard(it)))
+            .collect()
+    }
+
+    fn holder_lost(&self, holder: HolderId) {
+        self.lost.send_replace(Some(holder));
+    }
 }
 
 /// What a batch adds to the counters.
@@ -214,7 +265,26 @@ impl Tally {
 }
 
 impl Tail {
+    /// Notes that another instance has brought the task to `version`. What it wrote has to be read.
+    fn hear(&mut self, version: Number) -> bool {
+        if version <= self.heard {
+            return false;
+        }
+        *self = Self {
+            heard: version,
+            ..Self::default()
+        };
+        true
+    }
+
     fn push(&mut self, commit: Committed) {
+        if let (Some(last), Some(first)) = (self.entries.back(), commit.entries.first())
+            && first.number != last.number.next()
+        {
+            // Another instance has written in between, and word of that is still on its way.
+            self.entries.clear();
+            self.bytes = 0;
+        }
         for entry in commit.entries {
             self.bytes += entry.bytes.len();
             self.entries.push_back(entry);
@@ -226,7 +296,11 @@ impl Tail {
                 self.bytes -= oldest.bytes.len();
             }
         }
-        self.head = Some(commit.head);
+        // Of commits that were made together here and elsewhere, the later one counts.
+        if commit.head.version >= self.heard {
+            self.heard = commit.head.version;
+            self.head = Some(commit.head);
+        }
     }
 }
 
@@ -254,6 +328,12 @@ impl Watching {
     /// The newest head seen since somebody began to watch.
     pub(super) fn head(&self) -> Option<Arc<Head>> {
         lock(&self.watch.state).head.clone()
+    }
+
+    /// Whether another instance has changed the task since its head was last told here.
+    pub(super) fn is_changed_elsewhere(&self) -> bool {
+        let tail = lock(&self.watch.state);
+        tail.head.is_none() && tail.heard > Number::ZERO
     }
 
     /// The entries after `after`, as far as the tail knows.
@@ -305,5 +385,107 @@ impl Drop for Watching {
         if Arc::strong_count(&self.watch) <= 2 {
             watches.remove(&self.task);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+    use crate::keys::{ContextKey, Scope};
+    use crate::task::{Identity, Shape};
+
+    const TASK: TaskKey = TaskKey(7);
+
+    /// A commit that brings the task from `from` to `to`.
+    fn commit(from: u64, to: u64) -> Committed {
+        let mut head = Head::unborn(Identity {
+            key: TASK,
+            id: "6f9619ff-8b86-4011-b42d-00c04fc964ff".parse().unwrap(),
+            context: ContextKey(7),
+            context_id: "context".parse().unwrap(),
+            scope: Scope {
+                owner: crate::keys::Owner::anonymous(),
+                agent: "echo".parse().unwrap(),
+            },
+        });
+        head.version = Number(to);
+        let entry = |number| Entry {
+            number: Number(number),
+            shape: Shape::from_byte(0),
+            bytes: bytes::Bytes::from_static(b"{}"),
+        };
+        Committed {
+            head: Arc::new(head),
+            entries: (from + 1..=to).map(entry).collect(),
+            ready: Vec::new(),
+        }
+    }
+
+    fn numbers(watching: &Watching, after: u64) -> Option<Vec<u64>> {
+        match watching.after(Number(after), 1024) {
+            Tailed::Entries(entries) => Some(entries.iter().map(|it| it.number.0).collect()),
+            Tailed::Nothing => Some(Vec::new()),
+            Tailed::AskStore => None,
+            Tailed::End => panic!("the task goes on"),
+        }
+    }
+
+    #[test]
+    fn what_another_instance_wrote_is_asked_for_in_the_store() {
+        let hub = Hub::new();
+        let watching = hub.watch(TASK);
+        hub.committed(vec![commit(0, 2)]);
+        assert_eq!(numbers(&watching, 1), Some(vec![2]));
+        let mut changed = Box::pin(watching.changed());
+        changed.as_mut().enable();
+        assert!(!watching.is_changed_elsewhere());
+
+        hub.changed(&[(TASK, Number(3)), (TaskKey(8), Number(1))]);
+        assert!(changed.now_or_never().is_some(), "followers are woken");
+        assert!(watching.is_changed_elsewhere());
+        assert_eq!(numbers(&watching, 2), None);
+        assert_eq!(hub.watched(), [(TASK, Number(3))]);
+
+        hub.committed(vec![commit(3, 4)]);
+        assert_eq!(numbers(&watching, 2), None, "entry 3 is in the store alone");
+        assert_eq!(numbers(&watching, 3), Some(vec![4]));
+    }
+
+    #[test]
+    fn a_gap_is_not_stepped_over_while_word_of_it_is_on_its_way() {
+        let hub = Hub::new();
+        let watching = hub.watch(TASK);
+        hub.committed(vec![commit(0, 2)]);
+        // Entry 3 was written elsewhere.
+        hub.committed(vec![commit(3, 4)]);
+        assert_eq!(numbers(&watching, 2), None);
+        assert_eq!(numbers(&watching, 3), Some(vec![4]));
+        // Then word of it comes.
+        let mut changed = Box::pin(watching.changed());
+        changed.as_mut().enable();
+        hub.changed(&[(TASK, Number(3))]);
+        assert!(changed.now_or_never().is_none(), "that is known");
+    }
+
+    #[test]
+    fn an_older_commit_does_not_hide_a_newer_one() {
+        let hub = Hub::new();
+        let watching = hub.watch(TASK);
+        hub.changed(&[(TASK, Number(3))]);
+        hub.committed(vec![commit(1, 2)]);
+        assert!(watching.head().is_none());
+        assert_eq!(numbers(&watching, 2), None);
+        assert_eq!(hub.watched(), [(TASK, Number(3))]);
+    }
+
+    #[test]
+    fn a_lost_holder_is_told() {
+        let hub = Hub::new();
+        assert!(hub.lost(HolderId(1)).now_or_never().is_none());
+        hub.holder_lost(HolderId(1));
+        assert!(hub.lost(HolderId(1)).now_or_never().is_some());
+        assert!(hub.lost(HolderId(2)).now_or_never().is_none());
     }
 }

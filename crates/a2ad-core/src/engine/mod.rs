@@ -120,7 +120,8 @@ pub struct Engine {
 struct Inner {
     store: Arc<dyn Store>,
     hub: Arc<Hub>,
-    holder: HolderId,
+    /// Who the leases of this process are given to.
+    holding: Mutex<Arc<Holding>>,
     agents: HashMap<AgentId, Arc<Served>>,
     surroundings: Surroundings,
     retention: Retention,
@@ -134,6 +135,22 @@ struct Inner {
     /// When the store was last asked whether it can be written, and what it said.
     checked: Mutex<Option<(Instant, Result<(), StoreError>)>>,
     life: Life,
+}
+
+/// A holder of leases, for as long as it lasts.
+#[derive(Debug)]
+struct Holding {
+    id: HolderId,
+    /// Its leases are over: whoever works under it stops at once and writes nothing more.
+    lost: CancellationToken,
+}
+
+impl Holding {
+    async fn open(store: &dyn Store) -> Result<Arc<Self>, StoreError> {
+        let id = store.open_holder().await?;
+        let lost = CancellationToken::new();
+        Ok(Arc::new(Self { id, lost }))
+    }
 }
 
 /// The two steps of stopping.
@@ -168,7 +185,7 @@ impl Engine {
         store: Arc<dyn Store>,
         hub: Arc<Hub>,
     ) -> Result<Self, StoreError> {
-        let holder = store.open_holder().await?;
+        let holding = Holding::open(&*store).await?;
         let agents = options
             .agents
             .into_iter()
@@ -185,7 +202,7 @@ impl Engine {
         let inner = Arc::new(Inner {
             store,
             hub,
-            holder,
+            holding: Mutex::new(holding),
             agents,
             surroundings: options.surroundings,
             retention: options.retention,
@@ -206,6 +223,11 @@ impl Engine {
         inner
             .background
             .spawn(dispatch::keep_house(Arc::clone(&inner)));
+        if !inner.store.exclusive() {
+            inner
+                .background
+                .spawn(dispatch::keep_holding(Arc::clone(&inner)));
+        }
         Ok(Self { inner })
     }
 
@@ -254,6 +276,10 @@ impl Engine {
 impl Inner {
     fn now(&self) -> Timestamp {
         self.surroundings.clock.now()
+    }
+
+    fn holding(&self) -> Arc<Holding> {
+        Arc::clone(&lock(&self.holding))
     }
 
     fn refuse_if_closing(&self) -> Result<(), EngineError> {

@@ -27,8 +27,8 @@ impl Engine {
             .parse()
             .map_err(|_| EngineError::not_found(&request.id))?;
         let frozen = match inner.cached(caller, &id) {
-            Some(frozen) => Some(frozen),
-            None => inner.load(caller, &id).await?,
+            Some((key, frozen)) if inner.is_newest(key, frozen.version).await? => Some(frozen),
+            Some(_) | None => inner.load(caller, &id).await?,
         };
         let frozen = frozen.ok_or_else(|| EngineError::not_found(&request.id))?;
         render(&frozen, request.history_length)
@@ -54,11 +54,19 @@ impl Inner {
         theirs.then_some(head)
     }
 
-    /// The caller's task with this id, if this process knows its newest version by heart.
-    fn cached(&self, caller: &Caller, id: &TaskId) -> Option<Arc<Snapshot>> {
+    /// The caller's task with this id, if this process knows by heart the newest version that it
+    /// has heard of.
+    fn cached(&self, caller: &Caller, id: &TaskId) -> Option<(TaskKey, Arc<Snapshot>)> {
         let head = self.known_head(caller, id)?;
-        let frozen = self.hub.cached_snapshot(head.identity.key)?;
-        (frozen.version == head.version).then_some(frozen)
+        let key = head.identity.key;
+        let frozen = self.hub.cached_snapshot(key)?;
+        (frozen.version == head.version).then_some((key, frozen))
+    }
+
+    /// Whether nobody has brought the task further than `version`, which is the newest that this
+    /// process has heard of.
+    async fn is_newest(&self, task: TaskKey, version: Number) -> Result<bool, EngineError> {
+        Ok(self.store.exclusive() || self.store.version(task).await? == Some(version))
     }
 
     /// The caller's task with this id, as it is stored.
@@ -93,9 +101,11 @@ impl Inner {
         Ok(Some(frozen))
     }
 
-    /// The head of a task: the newest that this process has heard of, or what is stored.
+    /// The newest head of a task.
     pub(super) async fn head(&self, task: TaskKey) -> Result<Option<Arc<Head>>, EngineError> {
-        if let Some(head) = self.hub.cached_head(task) {
+        if self.store.exclusive()
+            && let Some(head) = self.hub.cached_head(task)
+        {
             return Ok(Some(head));
         }
         let head = self.store.head(task).await?;

@@ -4,6 +4,7 @@
 //! together, and goes out with the next commit; so a fast agent costs few commits, a slow one is
 //! written word by word, and nobody sets a timer.
 
+use std::convert::Infallible;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,9 +19,9 @@ use tracing::Instrument as _;
 
 use super::draft::{Draft, Terms};
 use super::speak::Voice;
-use super::{EngineError, Inner, Served, lock};
+use super::{EngineError, Holding, Inner, Served, lock};
 use crate::agent::{AgentError, Asked, Ending, Say, Turn, TurnShared};
-use crate::keys::{Attempt, Number, TurnRef};
+use crate::keys::{Attempt, Number, TaskKey, TurnRef};
 use crate::said::{Listener, said};
 use crate::store::{Applied, Change, ChangeError, StoreError};
 use crate::task::{Broken, Command, Fold, Head, Hidden, Identity, Record};
@@ -56,6 +57,7 @@ pub(super) struct Lease {
     pub(super) turn: TurnRef,
     pub(super) agent: AgentId,
     pub(super) attempt: Attempt,
+    pub(super) holding: Arc<Holding>,
 }
 
 /// How the agent's part ended.
@@ -194,7 +196,14 @@ impl Inner {
         let inner = Arc::clone(self);
         let work = async move {
             let turn = lease.turn;
-            if let Err(error) = run_turn(&inner, lease.clone(), begin).await {
+            let holding = Arc::clone(&lease.holding);
+            let ran = tokio::select! {
+                biased;
+                () = holding.lost.cancelled() => Ok(()),
+                ran = run_turn(&inner, lease.clone(), begin) => ran,
+                never = heed_others(&inner, turn.task) => match never {},
+            };
+            if let Err(error) = ran {
                 tracing::error!(
                     error = &error as &dyn std::error::Error,
                     "a turn was given up"
@@ -229,6 +238,26 @@ impl Inner {
         if self.control(lease.turn.task, &command).await.is_err() {
             tracing::error!("the turn's task could not be failed either");
         }
+    }
+}
+
+/// Tells the turns of a task that run here to stop if somebody cancels it at another instance.
+async fn heed_others(inner: &Inner, task: TaskKey) -> Infallible {
+    if inner.store.exclusive() {
+        return std::future::pending().await;
+    }
+    let watching = inner.hub.watch(task);
+    loop {
+        let changed = watching.changed();
+        tokio::pin!(changed);
+        changed.as_mut().enable();
+        if watching.is_changed_elsewhere()
+            && let Ok(Some(head)) = inner.store.head(task).await
+            && head.cancel_requested
+        {
+            inner.tell_to_stop(&head);
+        }
+        changed.await;
     }
 }
 

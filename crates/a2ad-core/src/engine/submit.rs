@@ -161,6 +161,7 @@ impl Inner {
             turn: TurnRef { task: key, number },
             agent: caller.scope.agent.clone(),
             attempt: Attempt::FIRST,
+            holding: self.holding(),
         };
         let asked = Asked {
             message,
@@ -198,7 +199,7 @@ impl Inner {
         draft.reserve(1);
         let (change, fold) = self.submitted(draft, asked.clone())?.into_change(Terms {
             context,
-            lease_to: slot.is_some().then_some(self.holder),
+            lease_to: slot.is_some().then_some(lease.holding.id),
             once,
             context_turns_max: served.policy.context_turns_max,
             agent_turns_max: served.policy.queue_max,
