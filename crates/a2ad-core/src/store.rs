@@ -303,6 +303,16 @@ pub trait Store: Send + Sync + std::fmt::Debug {
 
     /// Whether writing works: what readiness asks.
     fn check(&self) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// The current version of a task, if it is there: one cheap read.
+    fn version(&self, task: TaskKey) -> BoxFuture<'_, Result<Option<Number>, StoreError>>;
+
+    /// Whether nobody else writes what is stored. If so, what was read or committed once stays true
+    /// until [`Wake::committed`] says otherwise; if not, another instance may have changed it, and
+    /// [`Wake::changed`] says so a moment later.
+    fn exclusive(&self) -> bool {
+        true
+    }
 }
 
 /// What a commit has made true, told to the engine before anybody is answered.
@@ -324,6 +334,23 @@ pub trait Wake: Send + Sync + std::fmt::Debug {
 
     /// The store has stopped for good.
     fn stopped(&self, reason: &str);
+
+    /// Another instance has brought these tasks to at least these versions.
+    fn changed(&self, _tasks: &[(TaskKey, Number)]) {}
+
+    /// Another instance has made turns of these agents ready, or ready turns were found waiting.
+    fn ready(&self, _agents: &[AgentId]) {}
+
+    /// The tasks that somebody follows right now, with the newest version that is known here. A
+    /// store that is shared asks about once a second and looks whether there is anything newer,
+    /// so that a notification that got lost costs a moment and no entry.
+    fn watched(&self) -> Vec<(TaskKey, Number)> {
+        Vec::new()
+    }
+
+    /// The leases of this holder are over: it could not be kept alive in time, so others may have
+    /// taken its turns. Whoever works under it has to stop, and to open another.
+    fn holder_lost(&self, _holder: HolderId) {}
 }
 
 /// Where a newborn turn stands, given what is open in its context.

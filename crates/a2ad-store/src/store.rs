@@ -321,4 +321,10 @@ impl Store for SqliteStore {
     fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
         Box::pin(async { self.write(Work::Check).await.map(|_| ()) })
     }
+
+    fn version(&self, task: TaskKey) -> BoxFuture<'_, Result<Option<Number>, StoreError>> {
+        let result = self.read(|db, names| read::head(db, names, task));
+        let version = result.map(|head| head.map(|head| head.version));
+        Box::pin(std::future::ready(version))
+    }
 }
