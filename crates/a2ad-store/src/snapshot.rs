@@ -4,23 +4,32 @@
 //! A short journal has none: it is read and folded in about the time that its snapshot would take,
 //! and most tasks are never read again.
 
-use a2ad_core::keys::{Number, TaskKey, first_16};
+#[cfg(feature = "sqlite")]
+use a2ad_core::keys::Number;
+use a2ad_core::keys::{TaskKey, first_16};
 use a2ad_core::task::Snapshot;
 use bytes::Bytes;
+#[cfg(feature = "sqlite")]
 use metrics::counter;
+#[cfg(feature = "sqlite")]
 use rusqlite::{Connection, OptionalExtension};
 use sha2::{Digest, Sha256};
 
+#[cfg(feature = "sqlite")]
 use crate::fail::Failure;
+#[cfg(feature = "sqlite")]
 use crate::metric;
-use crate::run::{Hash, hash_column};
+use crate::run::Hash;
+#[cfg(feature = "sqlite")]
+use crate::run::hash_column;
 
 /// What stands in for artifacts that were not asked for.
-const NO_ARTIFACTS: Bytes = Bytes::from_static(b"[]");
+pub(crate) const NO_ARTIFACTS: Bytes = Bytes::from_static(b"[]");
 
 /// A journal of so many bytes is folded when it is read.
 pub(crate) const FOLDED_BYTES: u64 = 8 << 10;
 
+#[cfg(feature = "sqlite")]
 /// A snapshot row.
 pub(crate) enum Stored {
     /// As it was written.
@@ -29,6 +38,7 @@ pub(crate) enum Stored {
     Damaged,
 }
 
+#[cfg(feature = "sqlite")]
 /// Keeps `snapshot` as the task's newest, unless a newer one is there.
 pub(crate) fn write(db: &Connection, task: TaskKey, snapshot: &Snapshot) -> Result<(), Failure> {
     let artifacts_hash = hash_artifacts(&snapshot.artifacts);
@@ -54,6 +64,7 @@ pub(crate) fn write(db: &Connection, task: TaskKey, snapshot: &Snapshot) -> Resu
     Ok(())
 }
 
+#[cfg(feature = "sqlite")]
 /// The task's newest snapshot, if there is a sound one.
 pub(crate) fn find(
     db: &Connection,
@@ -71,6 +82,7 @@ pub(crate) fn find(
     }
 }
 
+#[cfg(feature = "sqlite")]
 /// The task's newest snapshot, checked.
 pub(crate) fn read(
     db: &Connection,
@@ -112,12 +124,12 @@ pub(crate) fn read(
     }))
 }
 
-fn hash_artifacts(artifacts: &[u8]) -> Hash {
+pub(crate) fn hash_artifacts(artifacts: &[u8]) -> Hash {
     first_16(&Sha256::digest(artifacts))
 }
 
 /// Covers the artifacts by their hash, so that a list can check what it read without them.
-fn hash_body(task: TaskKey, snapshot: &Snapshot, artifacts_hash: Hash) -> Hash {
+pub(crate) fn hash_body(task: TaskKey, snapshot: &Snapshot, artifacts_hash: Hash) -> Hash {
     let mut hash = Sha256::new_with_prefix(artifacts_hash);
     hash.update(task.0.to_le_bytes());
     hash.update(snapshot.version.0.to_le_bytes());

@@ -1,0 +1,3 @@
+//! PostgreSQL: a real server, started for these tests.
+
+mod contract;
