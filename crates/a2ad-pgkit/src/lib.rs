@@ -180,7 +180,7 @@ impl Cluster {
         self.stop();
         let until = Instant::now() + START;
         while self.server.is_none() {
-            let server = Server::start(self.arguments(), &self.log_file());
+            let mut server = Server::start(self.arguments(), &self.log_file());
             if server.is_up(self.port, until) {
                 self.server = Some(server);
             } else {

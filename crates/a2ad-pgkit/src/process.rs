@@ -60,15 +60,18 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     );
 }
 
-/// Starts what its arguments say, tells its process id, and ends it when the input ends.
+/// Starts what its arguments say, tells its process id, and ends it when the input ends; ends with
+/// it.
 const WATCH: &str = r#"
-"$@" & server=$!
+exec 3<&0 </dev/null
+"$@" 3<&- & server=$!
 trap '' INT TERM HUP
 echo "$server"
 exec >&-
-read -r _
-kill -INT "$server"
+{ read -r _ <&3; kill -INT "$server"; } 2>/dev/null & reader=$!
+exec 3<&-
 wait "$server"
+kill -KILL "$reader" 2>/dev/null
 "#;
 
 /// A running server. It does not outlive us, however we end.
@@ -99,17 +102,12 @@ impl Server {
     }
 
     /// Waits until it takes questions; `false` if it will not.
-    pub(crate) fn is_up(&self, port: u16, until: Instant) -> bool {
-        let alive = || {
-            let mut command = Command::new("kill");
-            command.args(["-0", &self.pid.to_string()]);
-            let status = command.stderr(Stdio::null()).status();
-            status.is_ok_and(|status| status.success())
-        };
-        while Instant::now() < until && alive() {
+    pub(crate) fn is_up(&mut self, port: u16, until: Instant) -> bool {
+        let alive = |watch: &mut Child| matches!(watch.try_wait(), Ok(None));
+        while Instant::now() < until && alive(&mut self.watch) {
             if simple_query(port, "postgres", "SELECT 1").is_ok() {
                 // It could be another one's, if ours found the port taken.
-                return alive();
+                return alive(&mut self.watch);
             }
             std::thread::sleep(Duration::from_millis(20));
         }

@@ -164,6 +164,15 @@ CREATE TABLE holders (
     name        text NOT NULL
 ) WITH (fillfactor = 50);
 
+-- The newest transaction of each lane of each instance, by a mark that is never used twice: it tells
+-- whether a commit was carried out whose answer was lost.
+CREATE TABLE lanes (
+    instance bigint NOT NULL,
+    lane     smallint NOT NULL,
+    mark     uuid NOT NULL,
+    PRIMARY KEY (instance, lane)
+) WITH (fillfactor = 50);
+
 -- Webhooks: each is a cursor into its task's journal.
 CREATE TABLE push_configs (
     key     bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use a2ad_core::keys::{Attempt, HolderId, Number, TaskKey, TurnRef};
 use a2ad_core::store::{Claimed, Claims};
 use a2ad_proto::{AgentId, Timestamp};
-use futures_util::future::join3;
+use futures_util::future::join;
 use tokio::sync::Mutex;
 use tokio_postgres::Row;
 
 use super::fail::Failure;
 use super::holders::time;
 use super::read::Reader;
-use super::session::Ground;
+use super::session::{Backend, Ground, Parameter};
 use super::sessions::Slot;
 use super::truth;
 
@@ -76,8 +76,8 @@ const ORPHANS: &str = concat!(
      RETURNING t.task, t.number, t.agent, t.attempt, t.due, t.seq"
 );
 
-/// Which transaction it is, should its end be in doubt.
-const TRANSACTION: &str = "SELECT pg_current_xact_id_if_assigned()::text";
+/// Whether a claim whose answer was lost was carried out.
+const IS_CLAIMED: &str = "SELECT 1 FROM turns WHERE seq = ANY($1::int8[]) AND holder = $2";
 
 /// Claims, one after the other on a connection of their own: if it is lost, it has to be found out
 /// whether the turns were leased, or they would have a holder who knows nothing of them.
@@ -92,7 +92,7 @@ pub(super) struct Claimer {
 impl Claimer {
     pub(super) fn new(ground: &Arc<Ground>, reader: &Arc<Reader>) -> Self {
         Self {
-            slot: Slot::new(Arc::clone(ground), &[CLAIM, TRANSACTION]),
+            slot: Slot::new(Arc::clone(ground), &[CLAIM]),
             turn: Mutex::default(),
             ground: Arc::clone(ground),
             reader: Arc::clone(reader),
@@ -151,42 +151,40 @@ impl Claimer {
         counts: &Vec<i64>,
     ) -> Result<Vec<Row>, Failure> {
         let session = self.slot.session().await?;
-        let (begun, claimed, transaction) = join3(
+        let (begun, claimed) = join(
             session.run("BEGIN"),
             session.query(CLAIM, &[&time, agents, counts, &holder.0]),
-            session.query(TRANSACTION, &[]),
         )
         .await;
-        let claimed = begun.and(claimed).and_then(|rows| {
-            let transaction = transaction?;
-            let transaction: Option<String> = match transaction.first() {
-                Some(row) => row.try_get(0)?,
-                None => None,
-            };
-            Ok((rows, transaction.unwrap_or_default()))
-        });
-        let failure = match claimed {
-            Ok((rows, _)) if rows.is_empty() => match session.run("ROLLBACK").await {
-                Ok(()) => return Ok(rows),
-                Err(failure) => failure,
-            },
-            Ok((rows, transaction)) => match session.run("COMMIT").await {
-                Ok(()) => return Ok(rows),
+        let ended = match begun.and(claimed) {
+            Ok(rows) if rows.is_empty() => session.run("ROLLBACK").await.map(|()| rows),
+            Ok(rows) => match session.run("COMMIT").await {
+                Ok(()) => Ok(rows),
                 Err(failure) => {
                     self.slot.drop_session(&session).await;
-                    drop(session);
-                    let stop = &self.ground.stop;
-                    return match truth::find(&self.slot, stop, &transaction).await {
-                        Some(true) => Ok(rows),
-                        Some(false) | None => Err(failure),
-                    };
+                    if self.is_claimed(&session.backend, &rows, holder).await == Some(true) {
+                        return Ok(rows);
+                    }
+                    Err(failure)
                 }
             },
-            Err(failure) => failure,
+            Err(failure) => Err(failure),
         };
-        // Whatever state it is in, the next one does not want to know.
-        self.slot.drop_session(&session).await;
-        Err(failure)
+        if ended.is_err() {
+            // Whatever state it is in, the next one does not want to know.
+            self.slot.drop_session(&session).await;
+        }
+        ended
+    }
+
+    /// Whether the turns of these rows have become the holder's. If none is there any more, it does
+    /// not matter.
+    async fn is_claimed(&self, backend: &Backend, rows: &[Row], holder: HolderId) -> Option<bool> {
+        let seqs: Vec<i64> = rows.iter().filter_map(|row| row.try_get(5).ok()).collect();
+        let parameters: [Parameter<'_>; 2] = [&seqs, &holder.0];
+        let stop = &self.ground.stop;
+        let found = truth::find(&self.slot, stop, backend, IS_CLAIMED, &parameters).await;
+        found.map(|rows| !rows.is_empty())
     }
 }
 

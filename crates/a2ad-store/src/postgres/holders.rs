@@ -41,8 +41,11 @@ const CHECK: &str = "UPDATE holders SET beat_at = beat_at WHERE id = $1 RETURNIN
 const CLOSE: &str = "DELETE FROM holders WHERE id = ANY($1::int8[])";
 
 const SWEEP: &str = "
-    DELETE FROM holders WHERE NOT instance AND lease_until + $2
+    DELETE FROM holders WHERE lease_until + CASE WHEN instance THEN 24 ELSE 1 END * $2
         < coalesce($1::int8, (extract(epoch FROM statement_timestamp()) * 1000)::int8)";
+
+const SWEEP_LANES: &str = "
+    DELETE FROM lanes l WHERE NOT EXISTS (SELECT 1 FROM holders h WHERE h.id = l.instance)";
 
 /// Those whose leases this instance keeps.
 #[derive(Debug)]
@@ -184,7 +187,11 @@ impl Holders {
 
     async fn sweep(&self) {
         let time = time(&self.ground.options);
-        if let Err(failure) = self.slot.query(SWEEP, &[&time, &KEPT_MS]).await {
+        let swept = match self.slot.query(SWEEP, &[&time, &KEPT_MS]).await {
+            Ok(_) => self.slot.query(SWEEP_LANES, &[]).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = swept {
             let error = failure.store_error();
             tracing::warn!(%error, "old holders could not be deleted");
         }

@@ -19,7 +19,7 @@ use super::fail::Failure;
 use super::names::Names;
 use super::news::News;
 use super::options::TimeSource;
-use super::session::{Ground, Shared};
+use super::session::{Backend, Ground, Parameter, Shared, Sixteen};
 use super::sessions::Slot;
 use super::transact::{self, Done, Place, Trouble, refused, transact};
 use super::{truth, write};
@@ -103,6 +103,7 @@ impl Lanes {
                 queue: Arc::clone(queue),
                 slot: Slot::new(Arc::clone(&equipment.ground), STATEMENTS),
                 shard: shard as i16,
+                number: at as i16,
             };
             tracker.spawn(lane.serve());
         }
@@ -255,6 +256,8 @@ struct Lane {
     queue: Arc<Queue>,
     slot: Slot,
     shard: i16,
+    /// Which lane of the instance it is.
+    number: i16,
 }
 
 impl Lane {
@@ -291,7 +294,9 @@ impl Lane {
         let mut tries = 0;
         loop {
             let session = self.slot.session().await?;
-            match self.transact(&session, changes).await {
+            let random = &self.equipment.ground.options.surroundings.random;
+            let mark = Sixteen(random.bits().to_be_bytes());
+            match self.transact(&session, mark, changes).await {
                 Ok(done) => return Ok(done),
                 Err(Trouble::Failed(failure)) => {
                     if failure.is_lost() {
@@ -303,21 +308,9 @@ impl Lane {
                     }
                     tokio::time::sleep(Duration::from_millis(10) * tries).await;
                 }
-                Err(Trouble::Unknown {
-                    transaction,
-                    done,
-                    failure,
-                }) => {
+                Err(Trouble::Unknown { done, failure }) => {
                     self.slot.drop_session(&session).await;
-                    drop(session);
-                    let stop = &self.equipment.ground.stop;
-                    let known = truth::find(&self.slot, stop, &transaction).await;
-                    tracing::warn!(
-                        transaction,
-                        committed = known,
-                        "the connection was lost in mid-commit"
-                    );
-                    return match known {
+                    return match self.is_marked(&session.backend, mark).await {
                         Some(true) => Ok(*done),
                         Some(false) | None => Err(failure),
                     };
@@ -326,7 +319,30 @@ impl Lane {
         }
     }
 
-    async fn transact(&self, session: &Shared, changes: &[Change]) -> Result<Done, Trouble> {
+    /// Whether the transaction with this mark was committed.
+    async fn is_marked(&self, backend: &Backend, mark: Sixteen) -> Option<bool> {
+        let Equipment {
+            ground, instance, ..
+        } = &*self.equipment;
+        let parameters: [Parameter<'_>; 3] = [instance, &self.number, &mark];
+        let rows = truth::find(
+            &self.slot,
+            &ground.stop,
+            backend,
+            transact::IS_MARKED,
+            &parameters,
+        );
+        let committed = rows.await.map(|rows| !rows.is_empty());
+        tracing::warn!(committed, "the connection was lost in mid-commit");
+        committed
+    }
+
+    async fn transact(
+        &self,
+        session: &Shared,
+        mark: Sixteen,
+        changes: &[Change],
+    ) -> Result<Done, Trouble> {
         let options = &self.equipment.ground.options;
         let now = options.surroundings.clock.now();
         let place = Place {
@@ -334,6 +350,9 @@ impl Lane {
             names: &self.equipment.names,
             ids: &self.equipment.ids,
             shard: self.shard,
+            instance: self.equipment.instance,
+            lane: self.number,
+            mark,
             now,
             time: match options.time {
                 TimeSource::Database => None,

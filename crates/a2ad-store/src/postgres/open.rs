@@ -9,8 +9,8 @@ use super::fail::{Failure, describe};
 use super::migrate;
 use super::session::{Ground, Session};
 
-/// The oldest server that has what we use: `pg_current_xact_id` and its status.
-const VERSION_MIN: i32 = 130_000;
+/// The oldest server that is looked after, as of 2026, and that we try things with.
+const VERSION_MIN: u32 = 13;
 
 /// Why a database could not be opened. No variant has a password in it.
 #[derive(Debug, thiserror::Error)]
@@ -191,10 +191,11 @@ async fn try_prepare(ground: &Ground) -> Result<migrate::Database, OpenError> {
     let server = ground.target.server.as_str();
     let failed = |failure: Failure| OpenError::from_failure(server, &failure);
     let one = Session::connect(ground, None).await.map_err(failed)?;
+    check_version(server, &one.version)?;
     let other = Session::connect(ground, None).await.map_err(failed)?;
     check_pooler(server, &one, &other).await?;
     drop(other);
-    check_server(server, &one).await?;
+    check_primary(server, &one).await?;
     migrate::migrate(ground, &one, migrate::MIGRATIONS).await
 }
 
@@ -227,34 +228,27 @@ async fn check_pooler(server: &str, one: &Session, other: &Session) -> Result<()
     Ok(())
 }
 
-async fn check_server(server: &str, session: &Session) -> Result<(), OpenError> {
-    const ABOUT: &str = "SELECT current_setting('server_version_num')::int4, \
-                         current_setting('server_version'), pg_is_in_recovery()";
-    let rows = session
-        .query(ABOUT, &[])
-        .await
-        .map_err(|failure| OpenError::from_failure(server, &failure))?;
-    let read = || {
-        let row = rows.first()?;
-        let version: i32 = row.try_get(0).ok()?;
-        let found: String = row.try_get(1).ok()?;
-        let standby: bool = row.try_get(2).ok()?;
-        Some((version, found, standby))
-    };
-    let (version, found, standby) = read().ok_or_else(|| OpenError::Sql {
-        server: server.to_owned(),
-        detail: "it does not say its version".to_owned(),
-    })?;
-    if version < VERSION_MIN {
+fn check_version(server: &str, found: &str) -> Result<(), OpenError> {
+    let digits = found.split(|it: char| !it.is_ascii_digit()).next();
+    let major = digits.and_then(|digits| digits.parse::<u32>().ok());
+    if major.is_none_or(|major| major < VERSION_MIN) {
         return Err(OpenError::TooOld {
             server: server.to_owned(),
-            found,
-        });
-    }
-    if standby {
-        return Err(OpenError::Standby {
-            server: server.to_owned(),
+            found: found.to_owned(),
         });
     }
     Ok(())
+}
+
+async fn check_primary(server: &str, session: &Session) -> Result<(), OpenError> {
+    let rows = session
+        .query("SELECT pg_is_in_recovery()", &[])
+        .await
+        .map_err(|failure| OpenError::from_failure(server, &failure))?;
+    match rows.first().and_then(|row| row.try_get(0).ok()) {
+        Some(false) => Ok(()),
+        Some(true) | None => Err(OpenError::Standby {
+            server: server.to_owned(),
+        }),
+    }
 }

@@ -37,11 +37,25 @@ impl Ground {
     }
 }
 
+/// A process of the server: its id, and since when, because ids are given again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Backend {
+    pub(crate) pid: i32,
+    pub(crate) since: String,
+}
+
+const WHO: &str = "SELECT pid, backend_start::text FROM pg_stat_activity
+     WHERE pid = pg_backend_pid()";
+
 /// A connection. Statements that are sent without waiting for the answers of those before run in
 /// the order in which they were sent.
 #[derive(Debug)]
 pub(crate) struct Session {
     pub(crate) client: Client,
+    /// What the server says it is.
+    pub(crate) version: String,
+    /// Who serves us there.
+    pub(crate) backend: Backend,
     deadline: Duration,
     statements: Mutex<HashMap<&'static str, Statement>>,
 }
@@ -63,10 +77,12 @@ fn settings(options: &PostgresOptions) -> String {
          SET enable_hashjoin = off;
          SET enable_mergejoin = off;
          SET jit = off;
+         SET timezone = 'UTC';
          SET client_min_messages = warning",
         options.statement_timeout.as_millis(),
         options.lock_timeout.as_millis(),
-        options.statement_timeout.as_millis(),
+        // Whoever is cut off in mid-transaction must not keep its locks for longer than others wait.
+        options.lock_timeout.as_millis(),
     )
 }
 
@@ -84,6 +100,8 @@ impl Session {
         let (client, mut connection) = tokio::time::timeout(options.connect_timeout, connecting)
             .await
             .map_err(|_| Failure::Silent)??;
+        let version = connection.parameter("server_version").unwrap_or_default();
+        let version = version.to_owned();
         // Ends when the client is dropped or the connection is lost.
         let stop = ground.stop.clone();
         ground.tracker.spawn(async move {
@@ -105,13 +123,22 @@ impl Session {
                 }
             }
         });
-        let session = Self {
+        let mut session = Self {
             client,
+            version,
+            backend: Backend::default(),
             deadline: ground.deadline(),
             statements: Mutex::default(),
         };
         let set = settings(options);
         session.within(session.client.batch_execute(&set)).await?;
+        let rows = session.query(WHO, &[]).await?;
+        if let Some(row) = rows.first() {
+            session.backend = Backend {
+                pid: row.try_get(0)?,
+                since: row.try_get(1)?,
+            };
+        }
         Ok(session)
     }
 

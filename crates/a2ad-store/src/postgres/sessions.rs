@@ -14,7 +14,7 @@ use super::session::{Ground, Parameter, Session, Shared};
 /// After a failed attempt, how long until the next: from this …
 const PAUSE_MIN: Duration = Duration::from_millis(50);
 /// … doubled each time up to this.
-const PAUSE_MAX: Duration = Duration::from_secs(2);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
 
 /// A place for one connection.
 #[derive(Debug)]
@@ -137,16 +137,20 @@ impl Sessions {
         &self.slots[at % self.slots.len()]
     }
 
-    /// Runs a statement that only reads. If the connection is lost meanwhile it is tried once more,
-    /// on another one.
+    /// Runs a statement that only reads. If the connection is lost meanwhile, or was and is not back
+    /// yet, the others are tried.
     pub(crate) async fn read(
         &self,
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, Failure> {
-        match self.slot().query(sql, parameters).await {
-            Err(failure) if failure.is_lost() => self.slot().query(sql, parameters).await,
-            answer => answer,
+        let mut tries = self.slots.len();
+        loop {
+            tries -= 1;
+            match self.slot().query(sql, parameters).await {
+                Err(failure) if failure.is_lost() && tries > 0 => {}
+                answer => return answer,
+            }
         }
     }
 

@@ -32,6 +32,10 @@ pub(super) struct Place<'a> {
     pub(super) ids: &'a PublicIds,
     /// Where this lane counts.
     pub(super) shard: i16,
+    pub(super) instance: i64,
+    pub(super) lane: i16,
+    /// What this transaction leaves, and no other.
+    pub(super) mark: Sixteen,
     /// Our own time.
     pub(super) now: Timestamp,
     /// What is taken for the database's time, in tests.
@@ -51,13 +55,8 @@ pub(super) struct Done {
 pub(super) enum Trouble {
     /// Nothing was committed.
     Failed(Failure),
-    /// The connection was lost while committing. Whether this was done or not, the transaction's
-    /// number will tell.
-    Unknown {
-        transaction: String,
-        done: Box<Done>,
-        failure: Failure,
-    },
+    /// The connection was lost while committing. Whether this was done or not, the mark will tell.
+    Unknown { done: Box<Done>, failure: Failure },
 }
 
 impl From<Failure> for Trouble {
@@ -92,9 +91,15 @@ const TURNS: &str = "
     SELECT seq, task, number, context, agent, state, attempt, returned, holder, due, created_at
     FROM turns WHERE context = ANY($1::int8[]) ORDER BY seq";
 
-const FACTS: &str = "
-    SELECT coalesce($1::int8, (extract(epoch FROM statement_timestamp()) * 1000)::int8),
-        pg_current_xact_id()::text";
+/// The mark that tells afterwards whether the transaction was committed, and the time.
+const MARK: &str = "
+    INSERT INTO lanes (instance, lane, mark) VALUES ($2, $3, $4)
+    ON CONFLICT (instance, lane) DO UPDATE SET mark = excluded.mark
+    RETURNING coalesce($1::int8, (extract(epoch FROM statement_timestamp()) * 1000)::int8)";
+
+/// Whether the newest transaction of a lane has this mark.
+pub(super) const IS_MARKED: &str =
+    "SELECT 1 FROM lanes WHERE instance = $1 AND lane = $2 AND mark = $3";
 
 const OPEN_OF_AGENTS: &str =
     "SELECT agent, sum(n)::int8 FROM open_turns WHERE agent = ANY($1::int8[]) GROUP BY agent";
@@ -115,7 +120,7 @@ pub(super) const STATEMENTS: &[&str] = &[
     FIND_REQUESTS,
     TASKS,
     TURNS,
-    FACTS,
+    MARK,
     OPEN_OF_AGENTS,
     LOCK_AGENTS,
     HOLDERS,
@@ -178,7 +183,7 @@ async fn name<'a>(place: &Place<'_>, changes: &'a [Change]) -> Result<Vec<Named<
 }
 
 async fn within(place: &Place<'_>, named: &[Named<'_>]) -> Result<Done, Trouble> {
-    let (mut batch, transaction) = gather(place, named).await?;
+    let mut batch = gather(place, named).await?;
     let outcomes: Vec<_> = named.iter().map(|one| batch.apply(one)).collect();
     let written = write::flush(place, &batch).await;
     let done = Done {
@@ -188,7 +193,6 @@ async fn within(place: &Place<'_>, named: &[Named<'_>]) -> Result<Done, Trouble>
     match written {
         Ok(()) => Ok(done),
         Err(failure) if failure.is_lost() => Err(Trouble::Unknown {
-            transaction,
             done: Box::new(done),
             failure,
         }),
@@ -256,7 +260,7 @@ fn opens_any(change: &Change) -> bool {
 }
 
 /// Begins the transaction, takes its locks and reads what its changes are about: one round trip.
-async fn gather(place: &Place<'_>, named: &[Named<'_>]) -> Result<(Batch, String), Failure> {
+async fn gather(place: &Place<'_>, named: &[Named<'_>]) -> Result<Batch, Failure> {
     let session = place.session;
     let asked = Asked::new(named);
     let scopes: Vec<i64> = asked.requests.iter().map(|(scope, _, _)| *scope).collect();
@@ -280,7 +284,10 @@ async fn gather(place: &Place<'_>, named: &[Named<'_>]) -> Result<(Batch, String
         ),
         join4(
             session.query_if(has_contexts, TURNS, &[&asked.contexts]),
-            session.query(FACTS, &[&place.time]),
+            session.query(
+                MARK,
+                &[&place.time, &place.instance, &place.lane, &place.mark],
+            ),
             session.query_if(!asked.agents.is_empty(), OPEN_OF_AGENTS, &[&asked.agents]),
             session.query_if(
                 !asked.holders.is_empty(),
@@ -307,7 +314,6 @@ async fn gather(place: &Place<'_>, named: &[Named<'_>]) -> Result<(Batch, String
         .ok_or_else(|| Failure::Damaged("the server does not tell its time".to_owned()))?;
     batch.now_ms = fact.try_get(0)?;
     batch.ahead_ms = batch.now_ms - place.now.as_millis();
-    let transaction: String = fact.try_get(1)?;
     for row in &open? {
         batch.open_of_agent.insert(row.try_get(0)?, row.try_get(1)?);
     }
@@ -331,7 +337,7 @@ async fn gather(place: &Place<'_>, named: &[Named<'_>]) -> Result<(Batch, String
         add_requests(&mut batch, &rows)?;
     }
     look_closely(place, &mut batch, named).await?;
-    Ok((batch, transaction))
+    Ok(batch)
 }
 
 fn add_tasks(batch: &mut Batch, rows: &[Row]) -> Result<(), Failure> {

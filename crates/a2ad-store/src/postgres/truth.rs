@@ -1,46 +1,60 @@
 //! What became of a commit whose answer never came.
+//!
+//! Not by the number of the transaction: after a crash the server gives numbers again that it had
+//! not written down. So each transaction leaves something that only it can have left, and who wants
+//! to know looks for that, as soon as the backend that worked on it is gone.
 
 use std::time::Duration;
 
+use tokio_postgres::Row;
 use tokio_util::sync::CancellationToken;
 
 use super::fail::Failure;
+use super::session::{Backend, Parameter};
 use super::sessions::Slot;
 
 /// How long between two questions.
-const PAUSE: Duration = Duration::from_millis(50);
+const PAUSE: Duration = Duration::from_millis(20);
 
-const STATUS: &str = "SELECT pg_xact_status($1::text::xid8)";
+/// Ends the backend, if it is still there: its client is gone, and it would keep its locks until it
+/// notices.
+const END: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+     WHERE pid = $1 AND backend_start::text = $2";
 
-/// Whoever still works on a transaction whose client is gone would keep its locks until he notices.
-const END: &str = "
-    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
-    WHERE backend_xid = ($1::text::xid8)::xid AND pid <> pg_backend_pid()";
-
-/// Whether the transaction with this number was committed. Asks for as long as it takes, since
-/// either answer would be wrong if it were guessed; `None` if the store is closed meanwhile.
-pub(super) async fn find(slot: &Slot, stop: &CancellationToken, transaction: &str) -> Option<bool> {
+/// What `sql` answers once nobody works on the transaction any more. Asks for as long as it takes,
+/// since either answer would be wrong if it were guessed; `None` if the store is closed meanwhile.
+pub(super) async fn find(
+    slot: &Slot,
+    stop: &CancellationToken,
+    backend: &Backend,
+    sql: &'static str,
+    parameters: &[Parameter<'_>],
+) -> Option<Vec<Row>> {
     loop {
-        match slot.query(STATUS, &[&transaction]).await {
-            Ok(rows) => {
-                let status: Option<String> = rows.first().and_then(|row| row.try_get(0).ok());
-                match status.as_deref() {
-                    Some("committed") => return Some(true),
-                    Some("aborted") => return Some(false),
-                    _ => {}
-                }
-                if let Err(failure) = slot.query(END, &[&transaction]).await {
-                    let error = failure.store_error();
-                    tracing::warn!(%error, "an abandoned transaction could not be ended");
-                }
+        match ask(slot, backend, sql, parameters).await {
+            Ok(Some(rows)) => return Some(rows),
+            Ok(None) => {}
+            Err(failure) => {
+                let error = failure.store_error();
+                tracing::debug!(%error, "what became of a commit cannot be found out yet");
             }
-            // The server has never heard of it: after a failover, it was lost with the old server.
-            Err(failure @ Failure::Sql(_)) if !failure.is_lost() => return Some(false),
-            Err(_) => {}
         }
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}
             () = stop.cancelled() => return None,
         }
     }
+}
+
+async fn ask(
+    slot: &Slot,
+    backend: &Backend,
+    sql: &'static str,
+    parameters: &[Parameter<'_>],
+) -> Result<Option<Vec<Row>>, Failure> {
+    let there = slot.query(END, &[&backend.pid, &backend.since]).await?;
+    if !there.is_empty() {
+        return Ok(None);
+    }
+    slot.query(sql, parameters).await.map(Some)
 }

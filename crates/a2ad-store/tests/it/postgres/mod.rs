@@ -1,3 +1,10 @@
 //! PostgreSQL: a real server, started for these tests.
 
 mod contract;
+mod crash;
+mod cut;
+mod instances;
+mod leases;
+mod open;
+mod proxy;
+mod rig;
