@@ -72,20 +72,46 @@ impl Cluster {
     /// If it does not come up.
     #[must_use]
     pub fn start_with(durability: Durability, settings: &[&str]) -> Self {
+        let mut cluster = Self::prepare(durability);
+        cluster.settings = settings.iter().map(|&setting| setting.to_owned()).collect();
+        cluster.restart();
+        cluster
+    }
+
+    /// Starts a server that speaks TLS with this certificate and its key, both as PEM.
+    ///
+    /// # Panics
+    /// If it does not come up.
+    #[must_use]
+    pub fn start_tls(certificate: &str, key: &str) -> Self {
+        let mut cluster = Self::prepare(Durability::None);
+        cluster.settings.push("ssl=on".to_owned());
+        for (setting, name, text) in [
+            ("ssl_cert_file", "server.crt", certificate),
+            ("ssl_key_file", "server.key", key),
+        ] {
+            let file = cluster.folder.path().join(name);
+            process::write_private(&file, text);
+            let setting = format!("{setting}={}", file.display());
+            cluster.settings.push(setting);
+        }
+        cluster.restart();
+        cluster
+    }
+
+    fn prepare(durability: Durability) -> Self {
         let folder = TempDir::with_prefix("a2ad-pg-").expect("a folder");
         process::give_away(folder.path());
         let data = folder.path().join("data");
         process::copy(&binaries::template(), &data);
-        let mut cluster = Self {
+        Self {
             folder,
             port: free_port(),
             durability,
-            settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
+            settings: Vec::new(),
             server: None,
             databases: AtomicU32::new(0),
-        };
-        cluster.restart();
-        cluster
+        }
     }
 
     /// One server for all tests of this process. It forgets everything if it crashes.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
-use std::os::unix::fs::{MetadataExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -19,11 +19,19 @@ fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|us| us.uid() == 0)
 }
 
-/// Gives a folder to whoever runs the server.
+/// Gives a file or folder to whoever runs the server.
 pub(crate) fn give_away(folder: &Path) {
     if is_root() {
         chown(folder, Some(NOBODY), Some(NOBODY)).expect("the folder is given away");
     }
+}
+
+/// Writes a file that only whoever runs the server can read.
+pub(crate) fn write_private(file: &Path, text: &str) {
+    fs::write(file, text).expect("a file");
+    let mode = fs::Permissions::from_mode(0o600);
+    fs::set_permissions(file, mode).expect("the file is private");
+    give_away(file);
 }
 
 /// A program, run by somebody who is not root.

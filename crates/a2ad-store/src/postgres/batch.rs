@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use a2ad_core::keys::{HolderId, Number, TaskKey};
+use a2ad_core::keys::{HolderId, Number, TaskKey, uuid_bits};
 use a2ad_core::store::{
     Applied, Change, ChangeError, Committed, ContextChoice, Once, OnceHit, StoreError,
 };
@@ -176,6 +176,11 @@ impl Batch {
             return Err(ChangeError::from(StoreError::Corrupt(Arc::from(what))).into());
         }
         let key = change.head.identity.key;
+        // Ids that we mint are UUIDs, and stored as such.
+        if uuid_bits(change.head.identity.id.as_str()).is_none() {
+            let what = Arc::from("a change's task id is not one that this store has minted");
+            return Err(ChangeError::from(StoreError::Corrupt(what)).into());
+        }
         // First of all: a repeat would otherwise look like a conflict with its own first time.
         if let Some(request) = &change.once
             && let Some(hit) = self.earlier((scope.scope, request.key))
@@ -224,7 +229,7 @@ impl Batch {
                 .insert(key, TaskInBatch::unborn(scope.scope, context));
             if !named_anew {
                 let id = change.head.identity.context_id.as_str();
-                let bits = a2ad_core::keys::uuid_bits(id).unwrap_or_default();
+                let bits = uuid_bits(id).unwrap_or_default();
                 self.minted.push((context, scope.scope, bits));
                 self.contexts.insert(context, Vec::new());
             }

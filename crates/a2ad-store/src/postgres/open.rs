@@ -131,7 +131,13 @@ impl OpenError {
         };
         let detail = describe(error);
         let Some(code) = error.code() else {
-            return Self::Unreachable { server, detail };
+            // The driver has no better way to say which of its errors it is.
+            let tls = detail.starts_with("error performing TLS handshake");
+            return if tls {
+                Self::Tls { detail }
+            } else {
+                Self::Unreachable { server, detail }
+            };
         };
         let is = |codes: &[SqlState]| codes.contains(code);
         if is(&[

@@ -1,8 +1,8 @@
 //! One transaction of a lane: lock, read, decide, write, commit.
 //!
 //! The locks are taken in one order everywhere, so that nobody waits in a circle: contexts by key,
-//! then ready turns by place (a claim never waits for one), agents that are nearly full by key,
-//! request keys by scope and key, and counters at last.
+//! ready turns by place (a claim never waits for one), request keys by scope and key, agents that
+//! are nearly full by key, and counters at last.
 
 use std::collections::BTreeSet;
 

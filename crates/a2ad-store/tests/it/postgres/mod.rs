@@ -8,3 +8,4 @@ mod leases;
 mod open;
 mod proxy;
 mod rig;
+mod tls;
