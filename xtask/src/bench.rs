@@ -75,7 +75,7 @@ fn add_peers(command: &mut Command, target: &Path, arguments: &[&str]) -> Result
     if asked("js") {
         let folder = target.join("bench").join("js");
         let sources = root().join("bench/peers/js");
-        let node = node_packages(&environment, &sources, &folder, "server.mjs")?;
+        let node = node_packages(&environment, &sources, &folder, Some("server.mjs"))?;
         command.arg("--node").arg(node).arg("--js").arg(folder);
     }
     Ok(())

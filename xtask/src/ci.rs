@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::requirements::{self, Form};
 use crate::workspace::{cargo, metadata, succeed};
-use crate::{deny, generate, interop, layers};
+use crate::{deny, generate, interop, layers, postgres};
 
 struct Step {
     name: &'static str,
@@ -36,7 +36,7 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "test",
-        run: || succeed(cargo().args(["test", "--workspace", "--all-features", "--locked"])),
+        run: test,
     },
     Step {
         name: "interop",
@@ -95,6 +95,12 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
         times.join(", ")
     );
     Ok(())
+}
+
+/// Some tests need a PostgreSQL.
+fn test() -> Result<()> {
+    postgres::install()?;
+    succeed(cargo().args(["test", "--workspace", "--all-features", "--locked"]))
 }
 
 fn clippy() -> Result<()> {

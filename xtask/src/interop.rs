@@ -236,7 +236,7 @@ fn js_tests(place: &Place) -> Result<Command> {
     let folder = place.work.join("js").join("tests");
     let sources = root().join("interop").join("js");
     let environment = Environment::interop(&place.tools);
-    let node = node_packages(&environment, &sources, &folder, "interop.test.mjs")?;
+    let node = node_packages(&environment, &sources, &folder, Some("interop.test.mjs"))?;
     let mut command = Command::new(node);
     // A test that hangs has its own deadline; one that is over does not wait for connections.
     command.args(["--test", "--test-force-exit", "--test-reporter=dot"]);
@@ -251,13 +251,14 @@ pub(crate) fn node_packages(
     environment: &Environment,
     sources: &Path,
     folder: &Path,
-    program: &str,
+    program: Option<&str>,
 ) -> Result<PathBuf> {
     environment.install()?;
     let home = environment.node()?;
     let node = home.join("bin").join("node");
     fs::create_dir_all(folder)?;
-    for name in ["package.json", "package-lock.json", program] {
+    let packages = ["package.json", "package-lock.json"];
+    for name in packages.into_iter().chain(program) {
         fs::copy(sources.join(name), folder.join(name)).with_context(|| format!("copy {name}"))?;
     }
     let pinned = [

@@ -104,10 +104,17 @@ const LAYERS: &[Layer] = &[
         outermost: true,
     },
     Layer {
+        name: "a2ad-pgkit",
+        ours: &[],
+        not: &[],
+        outermost: true,
+    },
+    Layer {
         name: "a2ad-testkit",
         ours: &[
             "a2ad-client",
             "a2ad-core",
+            "a2ad-pgkit",
             "a2ad-proto",
             "a2ad-server",
             "a2ad-store",

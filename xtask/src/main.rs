@@ -11,6 +11,7 @@ mod deny;
 mod generate;
 mod interop;
 mod layers;
+mod postgres;
 mod python;
 mod requirements;
 mod servers;
@@ -32,6 +33,7 @@ cargo xtask <command>
   interop [name]…     tests with the official clients of A2A (python, js, rust), and of our client
                       with the servers of the official SDKs (servers)
   layers              checks which crate uses which
+  postgres            installs PostgreSQL for the tests, below the target folder
   requirements        the requirements of docs/requirements.md that have no test
   requirements --list | --json
                       all of them with their tests
@@ -63,6 +65,7 @@ fn run(arguments: &[String]) -> Result<()> {
         ["generate", "--check"] => generate::check(),
         ["interop", names @ ..] => interop::run(names),
         ["layers"] => layers::check(),
+        ["postgres"] => postgres::install(),
         ["requirements"] => requirements::run(Form::Untested),
         ["requirements", "--list"] => requirements::run(Form::List),
         ["requirements", "--json"] => requirements::run(Form::Json),

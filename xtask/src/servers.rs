@@ -105,7 +105,7 @@ fn python_server(place: &Place) -> Result<Command> {
 fn js_server(place: &Place) -> Result<Command> {
     let folder = place.work.join("servers").join("js");
     let environment = Environment::interop(&place.tools);
-    let node = node_packages(&environment, &sources("js"), &folder, "server.mjs")?;
+    let node = node_packages(&environment, &sources("js"), &folder, Some("server.mjs"))?;
     let mut command = Command::new(node);
     command.arg(folder.join("server.mjs"));
     Ok(command)

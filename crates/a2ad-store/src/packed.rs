@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
-use a2ad_core::keys::{Attempt, Number, uuid_bits, uuid_text};
+use a2ad_core::keys::{Attempt, Number};
+#[cfg(feature = "sqlite")]
+use a2ad_core::keys::{uuid_bits, uuid_text};
 use a2ad_core::task::ArtifactHead;
+#[cfg(feature = "sqlite")]
 use rusqlite::ToSql;
+#[cfg(feature = "sqlite")]
 use rusqlite::types::{ToSqlOutput, Value, ValueRef};
 
+#[cfg(feature = "sqlite")]
 /// An id as a column value: a UUID in its usual form takes 16 bytes, anything else is text.
 pub(crate) struct PackedId<'a>(pub(crate) &'a str);
 
+#[cfg(feature = "sqlite")]
 impl ToSql for PackedId<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match uuid_bits(self.0) {
@@ -19,6 +25,7 @@ impl ToSql for PackedId<'_> {
     }
 }
 
+#[cfg(feature = "sqlite")]
 /// The id in a column, if there is one.
 pub(crate) fn unpack_id(value: ValueRef<'_>) -> Option<String> {
     match value {
@@ -68,6 +75,7 @@ fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
 }
 
 #[cfg(test)]
+#[cfg(feature = "sqlite")]
 mod tests {
     use super::*;
 

@@ -8,16 +8,21 @@
 use a2ad_core::keys::{Number, TaskKey};
 use a2ad_core::store::Once;
 use a2ad_core::task::{Entry, FORMAT, Shape};
-use bytes::{BufMut, Bytes, BytesMut};
+#[cfg(feature = "sqlite")]
+use bytes::BytesMut;
+use bytes::{BufMut, Bytes};
+#[cfg(feature = "sqlite")]
 use rusqlite::{CachedStatement, Connection, Row};
 
+#[cfg(feature = "sqlite")]
 use crate::fail::Failure;
 use crate::hash::{Hash, hash_bytes, hash_parts};
-use crate::once;
+use crate::request;
 
 /// The hash before a task's first run.
 pub(crate) const NO_HASH: Hash = [0; 16];
 
+#[cfg(feature = "sqlite")]
 /// Longer runs are cut into rows of this length, so that no row needs one huge allocation.
 pub(crate) const SPILL_BYTES: usize = 256 << 10;
 
@@ -50,7 +55,14 @@ pub(crate) struct Run {
     pub(crate) count: u64,
     pub(crate) prev: Hash,
     pub(crate) hash: Hash,
-    /// The requests that brought its messages, as [`once::pack`](crate::once::pack) has them.
+    /// The requests that brought its messages, as [`request::pack`] has them.
+    #[cfg_attr(
+        not(feature = "sqlite"),
+        expect(
+            dead_code,
+            reason = "only `verify` wants to know, and that is for files"
+        )
+    )]
     pub(crate) once: Vec<u8>,
     pub(crate) entries: Vec<Entry>,
 }
@@ -62,12 +74,14 @@ impl Run {
     }
 }
 
+#[cfg(feature = "sqlite")]
 /// Selects runs by a range of row ids, in order, with the columns that [`read`] expects.
 pub(crate) const SELECT: &str =
     "SELECT id, count, format, spilled, prev, hash, once, bytes FROM runs
      WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
 
 /// How many columns [`read`] expects.
+#[cfg(feature = "sqlite")]
 pub(crate) const COLUMNS: usize = 8;
 
 /// Consecutive entries of a task that are about to become a run, and the requests that brought
@@ -96,18 +110,87 @@ impl NewRun {
         }
     }
 
+    /// What it will be, after the run with hash `prev`: its row, and the hash that comes next.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn seal(&self, task: TaskKey, prev: Hash) -> Sealed<'_> {
+        Sealed {
+            id: run_id(task.0, self.first),
+            count: self.count,
+            hash: hash_run(
+                prev,
+                task.0,
+                self.first,
+                self.count,
+                FORMAT,
+                &self.bytes,
+                &self.once,
+            ),
+            once: (!self.once.is_empty()).then_some(&self.once[..]),
+            bytes: &self.bytes,
+        }
+    }
+
+    /// Whether there is anything in it.
+    #[cfg(feature = "postgres")]
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
     /// Adds a request that brought one of the entries.
     pub(crate) fn request(&mut self, once: &Once) {
-        once::pack(once, &mut self.once);
+        request::pack(once, &mut self.once);
     }
 }
 
+/// A run with its hash, ready to become a row.
+#[cfg(feature = "postgres")]
+#[derive(Debug)]
+pub(crate) struct Sealed<'a> {
+    pub(crate) id: i64,
+    pub(crate) count: u64,
+    pub(crate) hash: Hash,
+    pub(crate) once: Option<&'a [u8]>,
+    pub(crate) bytes: &'a [u8],
+}
+
+/// Checks the hash of a run that was read and takes it apart; the error says what is wrong.
+#[cfg(feature = "postgres")]
+pub(crate) fn open(
+    id: i64,
+    count: i64,
+    format: u8,
+    prev: Hash,
+    hash: Hash,
+    once: &[u8],
+    bytes: &Bytes,
+) -> Result<Run, &'static str> {
+    let (task, first) = unpack_run_id(id);
+    let count = u64::try_from(count).unwrap_or_default();
+    if hash_run(prev, task, first, count, format, bytes, once) != hash {
+        return Err("the stored bytes do not match their hash");
+    }
+    if format != FORMAT {
+        return Err("its format is unknown");
+    }
+    let entries = decode(first, count, bytes).ok_or("its bytes are cut short")?;
+    Ok(Run {
+        first,
+        count,
+        prev,
+        hash,
+        once: once.to_vec(),
+        entries,
+    })
+}
+
+#[cfg(feature = "sqlite")]
 /// Writes runs, many with one statement.
 pub(crate) struct Writer<'db> {
     db: &'db Connection,
     insert: CachedStatement<'db>,
 }
 
+#[cfg(feature = "sqlite")]
 impl<'db> Writer<'db> {
     pub(crate) fn new(db: &'db Connection) -> Result<Self, Failure> {
         let insert = db.prepare_cached(
@@ -155,6 +238,7 @@ impl<'db> Writer<'db> {
     }
 }
 
+#[cfg(feature = "sqlite")]
 fn spill(db: &Connection, run: i64, bytes: &[u8]) -> Result<i64, Failure> {
     let mut insert = db.prepare_cached("INSERT INTO chunks (run, n, bytes) VALUES (?1, ?2, ?3)")?;
     for (n, chunk) in bytes.chunks(SPILL_BYTES).enumerate() {
@@ -163,6 +247,7 @@ fn spill(db: &Connection, run: i64, bytes: &[u8]) -> Result<i64, Failure> {
     Ok(bytes.len().div_ceil(SPILL_BYTES) as i64)
 }
 
+#[cfg(feature = "sqlite")]
 /// Reads a run from a row of [`SELECT`] and checks its hash.
 pub(crate) fn read(db: &Connection, row: &Row<'_>) -> Result<Run, Failure> {
     let (task, first) = unpack_run_id(row.get(0)?);
@@ -197,6 +282,7 @@ pub(crate) fn read(db: &Connection, row: &Row<'_>) -> Result<Run, Failure> {
     })
 }
 
+#[cfg(feature = "sqlite")]
 fn unspill(db: &Connection, run: i64, count: i64) -> Result<Bytes, Failure> {
     // No reservation by `count`, which is not covered by the hash and may be damaged.
     let mut bytes = BytesMut::new();
@@ -216,6 +302,7 @@ fn unspill(db: &Connection, run: i64, count: i64) -> Result<Bytes, Failure> {
     Ok(bytes.freeze())
 }
 
+#[cfg(feature = "sqlite")]
 /// A hash in a column, if it has the length of one.
 pub(crate) fn hash_column(row: &Row<'_>, column: usize) -> Option<Hash> {
     row.get_ref(column).ok()?.as_blob().ok()?.try_into().ok()

@@ -4,23 +4,31 @@
 //! A short journal has none: it is read and folded in about the time that its snapshot would take,
 //! and most tasks are never read again.
 
-use a2ad_core::keys::{Number, TaskKey};
+#[cfg(feature = "sqlite")]
+use a2ad_core::keys::Number;
+use a2ad_core::keys::TaskKey;
 use a2ad_core::task::Snapshot;
 use bytes::Bytes;
+#[cfg(feature = "sqlite")]
 use metrics::counter;
+#[cfg(feature = "sqlite")]
 use rusqlite::{Connection, OptionalExtension};
 
+#[cfg(feature = "sqlite")]
 use crate::fail::Failure;
 use crate::hash::{Hash, hash_bytes, hash_parts};
+#[cfg(feature = "sqlite")]
 use crate::metric;
+#[cfg(feature = "sqlite")]
 use crate::run::hash_column;
 
 /// What stands in for artifacts that were not asked for.
-const NO_ARTIFACTS: Bytes = Bytes::from_static(b"[]");
+pub(crate) const NO_ARTIFACTS: Bytes = Bytes::from_static(b"[]");
 
 /// A journal of so many bytes is folded when it is read.
 pub(crate) use a2ad_core::store::SHORT_JOURNAL as FOLDED_BYTES;
 
+#[cfg(feature = "sqlite")]
 /// A snapshot row.
 pub(crate) enum Stored {
     /// As it was written.
@@ -29,6 +37,7 @@ pub(crate) enum Stored {
     Damaged,
 }
 
+#[cfg(feature = "sqlite")]
 /// Keeps `snapshot` as the task's newest, unless a newer one is there.
 pub(crate) fn write(db: &Connection, task: TaskKey, snapshot: &Snapshot) -> Result<(), Failure> {
     let artifacts_hash = hash_bytes(&snapshot.artifacts);
@@ -54,6 +63,7 @@ pub(crate) fn write(db: &Connection, task: TaskKey, snapshot: &Snapshot) -> Resu
     Ok(())
 }
 
+#[cfg(feature = "sqlite")]
 /// The task's newest snapshot, if there is a sound one.
 pub(crate) fn find(
     db: &Connection,
@@ -71,6 +81,7 @@ pub(crate) fn find(
     }
 }
 
+#[cfg(feature = "sqlite")]
 /// The task's newest snapshot, checked.
 pub(crate) fn read(
     db: &Connection,
@@ -113,7 +124,7 @@ pub(crate) fn read(
 }
 
 /// Covers the artifacts by their hash, so that a list can check what it read without them.
-fn hash_body(task: TaskKey, snapshot: &Snapshot, artifacts_hash: Hash) -> Hash {
+pub(crate) fn hash_body(task: TaskKey, snapshot: &Snapshot, artifacts_hash: Hash) -> Hash {
     hash_parts(&[
         &artifacts_hash,
         &task.0.to_le_bytes(),

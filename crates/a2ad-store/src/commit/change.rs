@@ -3,19 +3,19 @@
 
 use std::sync::Arc;
 
-use a2ad_core::keys::{ContextKey, Number, TaskKey};
+use a2ad_core::keys::{Number, TaskKey};
 use a2ad_core::store::{
     Applied, Change, ChangeError, Committed, ContextChoice, OnceHit, StoreError,
 };
-use a2ad_core::task::{Head, Identity};
+use a2ad_core::task::Head;
 use a2ad_proto::Timestamp;
 
 use super::Core;
 use super::batch::{Batch, TaskInBatch};
-use super::turns::{self, Plan};
+use super::turns;
 use crate::fail::Failure;
 use crate::names::{Context, ScopeKey, create_context, find_context};
-use crate::run::NUMBER_MAX;
+use crate::plan::{self, Plan, settle_identity, well_formed};
 
 impl Core {
     /// Applies `change` within the open transaction. The outer error spoils the transaction, the
@@ -50,8 +50,8 @@ impl Core {
             None => Vec::new(),
         };
         if let Some((number, attempt)) = change.fence
-            && !turns::opens(&change.turns, number)
-            && !turns::is_held(&open, number, attempt)
+            && !plan::opens(&change.turns, number)
+            && !plan::is_held(&open, number, attempt)
         {
             return Ok(Err(ChangeError::Fenced));
         }
@@ -69,7 +69,13 @@ impl Core {
         let open_of_agent = known_scope
             .and_then(|scope| self.open_turns.get(&scope.agent).copied())
             .unwrap_or(0);
-        let plan = match Plan::make(&change, open, open_in_context, open_of_agent) {
+        let plan = match Plan::make(
+            &change,
+            change.lease_to,
+            open,
+            open_in_context,
+            open_of_agent,
+        ) {
             Ok(plan) => plan,
             Err(refused) => return Ok(Err(refused)),
         };
@@ -140,7 +146,8 @@ impl Core {
         plan: Plan,
     ) -> Result<Applied, Failure> {
         let key = change.head.identity.key;
-        let written = plan.write(
+        let written = turns::write(
+            plan,
             &self.db,
             &turns::Place {
                 task: key,
@@ -174,52 +181,4 @@ impl Core {
         });
         Ok(Applied { head, ready })
     }
-}
-
-/// The identity with the context that the task really has.
-fn settle_identity(change: &Change, context: i64) -> Arc<Identity> {
-    let identity = &change.head.identity;
-    let context = ContextKey(context);
-    match &change.context {
-        ContextChoice::Named(id)
-            if change.expected == Number::ZERO
-                && (identity.context != context || identity.context_id != *id) =>
-        {
-            Arc::new(Identity {
-                context,
-                context_id: id.clone(),
-                ..Identity::clone(identity)
-            })
-        }
-        ContextChoice::Named(_) | ContextChoice::Minted => Arc::clone(identity),
-    }
-}
-
-/// What the engine promises about every change; anything else would break the numbering for good.
-fn well_formed(change: &Change) -> Result<(), &'static str> {
-    let TaskKey(key) = change.head.identity.key;
-    if !(0..1 << 41).contains(&key) {
-        return Err("a change's task key is out of range");
-    }
-    let mut next = change.expected;
-    for entry in &change.entries {
-        next = next.next();
-        if entry.number != next {
-            return Err("a change's entries are not numbered from its expected version on");
-        }
-    }
-    if change.head.version != next || next.0 > NUMBER_MAX {
-        return Err("a change's version is not the number of its last entry");
-    }
-    if change.expected == Number::ZERO && change.entries.is_empty() {
-        return Err("a new task needs an entry");
-    }
-    if change
-        .snapshot
-        .as_ref()
-        .is_some_and(|fold| fold.version > next)
-    {
-        return Err("a change's snapshot is ahead of its entries");
-    }
-    Ok(())
 }

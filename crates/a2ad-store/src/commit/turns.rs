@@ -6,8 +6,8 @@
 use std::collections::BTreeMap;
 
 use a2ad_core::keys::{Attempt, HolderId, Number, TaskKey, TurnRef};
-use a2ad_core::store::{Change, ChangeError, Claimed, Claims, birth};
-use a2ad_core::task::{Entry, Hidden, Record, TurnChange, TurnHead, TurnState};
+use a2ad_core::store::{Claimed, Claims};
+use a2ad_core::task::{Entry, TurnHead, TurnState};
 use a2ad_proto::{AgentId, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
@@ -15,15 +15,8 @@ use super::Core;
 use super::batch::Batch;
 use crate::fail::Failure;
 use crate::names::agent_key;
+use crate::plan::{NOT_STORED, OpenTurn, Plan, Step, cause_of_death};
 use crate::read::{turn_state, turn_state_number};
-
-/// An open turn of the task that a change is about.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct OpenTurn {
-    seq: i64,
-    head: TurnHead,
-    created_at: i64,
-}
 
 /// Where turns of a change go.
 pub(super) struct Place {
@@ -80,202 +73,60 @@ pub(super) fn count_by_agent(db: &Connection) -> rusqlite::Result<BTreeMap<i64, 
         .collect()
 }
 
-/// Whether this lease of this turn is held.
-pub(super) fn is_held(open: &[OpenTurn], number: Number, attempt: Attempt) -> bool {
-    open.iter().any(|turn| {
-        turn.head.number == number
-            && turn.head.state == TurnState::Leased
-            && turn.head.attempt == attempt
+/// Writes the plan and lets the context's oldest turn go ahead.
+pub(super) fn write(
+    plan: Plan,
+    db: &Connection,
+    place: &Place,
+    next_seq: &mut i64,
+    entries: &[Entry],
+) -> Result<Written, Failure> {
+    let mut turns = Vec::new();
+    let mut made_ready = false;
+    let mut opened = 0;
+    let mut closed = 0;
+    for (turn, step) in plan.steps {
+        match step {
+            Step::Keep => turns.push(turn.head),
+            Step::Insert { due } => {
+                insert(db, place, next_seq, &turn.head, due)?;
+                opened += 1;
+                made_ready |= turn.head.state == TurnState::Ready;
+                turns.push(turn.head);
+            }
+            Step::Requeue { due } => {
+                requeue(db, &turn, due)?;
+                made_ready = true;
+                turns.push(turn.head);
+            }
+            Step::End | Step::Die => {
+                if matches!(step, Step::Die) {
+                    bury(db, place, &turn, entries)?;
+                }
+                if turn.seq != NOT_STORED {
+                    db.prepare_cached("DELETE FROM turns WHERE seq = ?1")?
+                        .execute([turn.seq])?;
+                    closed += 1;
+                }
+            }
+        }
+    }
+    if closed > 0
+        && let Some(promoted) = promote(db, place.context)?
+    {
+        made_ready = true;
+        for turn in &mut turns {
+            if promoted.task == place.task && promoted.number == turn.number {
+                turn.state = TurnState::Ready;
+            }
+        }
+    }
+    Ok(Written {
+        turns,
+        made_ready,
+        opened,
+        closed,
     })
-}
-
-/// Whether the changes open the turn themselves, as when accept and finish are one change.
-pub(super) fn opens(changes: &[TurnChange], number: Number) -> bool {
-    changes
-        .iter()
-        .any(|change| matches!(change, TurnChange::Open { number: opened } if *opened == number))
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Step {
-    /// As it is in the table.
-    Keep,
-    /// Not in the table yet; due at once unless its first lease has already broken.
-    Insert { due: Option<i64> },
-    /// Back in line.
-    Requeue { due: i64 },
-    /// Done, or gone in the change that opened it.
-    End,
-    /// Out of tries.
-    Die,
-}
-
-/// What a change does to turns, found possible.
-#[derive(Debug)]
-pub(super) struct Plan {
-    steps: Vec<(OpenTurn, Step)>,
-}
-
-impl Plan {
-    /// Follows the turn changes in their order; `in_context` turns are open in the context, those
-    /// of the task included, and `of_agent` in all contexts.
-    pub(super) fn make(
-        change: &Change,
-        open: Vec<OpenTurn>,
-        mut in_context: u32,
-        of_agent: u32,
-    ) -> Result<Self, ChangeError> {
-        let mut steps: Vec<(OpenTurn, Step)> =
-            open.into_iter().map(|turn| (turn, Step::Keep)).collect();
-        for turn_change in &change.turns {
-            match *turn_change {
-                TurnChange::Open { number } => {
-                    if in_context >= change.context_turns_max {
-                        return Err(ChangeError::ContextFull);
-                    }
-                    if of_agent >= change.agent_turns_max {
-                        return Err(ChangeError::AgentFull);
-                    }
-                    if find(&mut steps, number).is_some() {
-                        return Err(ChangeError::Conflict);
-                    }
-                    let newborn = newborn(number, birth(in_context > 0, change.lease_to));
-                    in_context += 1;
-                    steps.push((newborn, Step::Insert { due: None }));
-                    if let Some((fenced, attempt)) = change.fence
-                        && fenced == number
-                        && !is_held(&[newborn], number, attempt)
-                    {
-                        return Err(ChangeError::Fenced);
-                    }
-                }
-                TurnChange::Requeue {
-                    number,
-                    attempt,
-                    due,
-                    returned,
-                } => {
-                    let (turn, step) = matching(&mut steps, number, attempt)?;
-                    if turn.head.state != TurnState::Leased {
-                        return Err(ChangeError::Conflict);
-                    }
-                    turn.head.state = TurnState::Ready;
-                    turn.head.returned += u32::from(returned);
-                    let due = due.as_millis_ceil();
-                    *step = match step {
-                        Step::Insert { .. } => Step::Insert { due: Some(due) },
-                        Step::Keep | Step::Requeue { .. } | Step::End | Step::Die => {
-                            Step::Requeue { due }
-                        }
-                    };
-                }
-                TurnChange::End { number, attempt } | TurnChange::Dead { number, attempt } => {
-                    let dies = matches!(turn_change, TurnChange::Dead { .. });
-                    let (_, step) = matching(&mut steps, number, attempt)?;
-                    *step = if dies { Step::Die } else { Step::End };
-                    in_context = in_context.saturating_sub(1);
-                }
-            }
-        }
-        Ok(Self { steps })
-    }
-
-    /// Writes the plan and lets the context's oldest turn go ahead.
-    pub(super) fn write(
-        self,
-        db: &Connection,
-        place: &Place,
-        next_seq: &mut i64,
-        entries: &[Entry],
-    ) -> Result<Written, Failure> {
-        let mut turns = Vec::new();
-        let mut made_ready = false;
-        let mut opened = 0;
-        let mut closed = 0;
-        for (turn, step) in self.steps {
-            match step {
-                Step::Keep => turns.push(turn.head),
-                Step::Insert { due } => {
-                    insert(db, place, next_seq, &turn.head, due)?;
-                    opened += 1;
-                    made_ready |= turn.head.state == TurnState::Ready;
-                    turns.push(turn.head);
-                }
-                Step::Requeue { due } => {
-                    requeue(db, &turn, due)?;
-                    made_ready = true;
-                    turns.push(turn.head);
-                }
-                Step::End | Step::Die => {
-                    if matches!(step, Step::Die) {
-                        bury(db, place, &turn, entries)?;
-                    }
-                    if turn.seq != NOT_STORED {
-                        db.prepare_cached("DELETE FROM turns WHERE seq = ?1")?
-                            .execute([turn.seq])?;
-                        closed += 1;
-                    }
-                }
-            }
-        }
-        if closed > 0
-            && let Some(promoted) = promote(db, place.context)?
-        {
-            made_ready = true;
-            for turn in &mut turns {
-                if promoted.task == place.task && promoted.number == turn.number {
-                    turn.state = TurnState::Ready;
-                }
-            }
-        }
-        Ok(Written {
-            turns,
-            made_ready,
-            opened,
-            closed,
-        })
-    }
-}
-
-/// Stands for the place of a turn that has no row yet.
-const NOT_STORED: i64 = 0;
-
-fn newborn(number: Number, state: TurnState) -> OpenTurn {
-    OpenTurn {
-        seq: NOT_STORED,
-        head: TurnHead {
-            number,
-            state,
-            attempt: match state {
-                TurnState::Leased => Attempt::FIRST,
-                TurnState::Waiting | TurnState::Ready => Attempt::NONE,
-            },
-            returned: 0,
-        },
-        created_at: 0,
-    }
-}
-
-fn find(steps: &mut [(OpenTurn, Step)], number: Number) -> Option<&mut (OpenTurn, Step)> {
-    steps
-        .iter_mut()
-        .find(|(turn, _)| turn.head.number == number)
-}
-
-/// The open turn with this number, if its newest lease is still the one that was decided on.
-fn matching(
-    steps: &mut [(OpenTurn, Step)],
-    number: Number,
-    attempt: Attempt,
-) -> Result<(&mut OpenTurn, &mut Step), ChangeError> {
-    match find(steps, number) {
-        Some((turn, step))
-            if turn.head.attempt == attempt && !matches!(step, Step::End | Step::Die) =>
-        {
-            Ok((turn, step))
-        }
-        Some(_) | None => Err(ChangeError::Conflict),
-    }
 }
 
 fn insert(
@@ -342,19 +193,6 @@ fn bury(db: &Connection, place: &Place, turn: &OpenTurn, entries: &[Entry]) -> R
         cause_of_death(entries, turn.head.number),
     ))?;
     Ok(())
-}
-
-/// Why the last attempt ended, as the journal of the same change tells it.
-fn cause_of_death(entries: &[Entry], number: Number) -> Option<String> {
-    entries
-        .iter()
-        .filter(|entry| !entry.shape.visible)
-        .find_map(|entry| match entry.record() {
-            Ok(Record::Hidden(Hidden::AttemptEnded { turn, reason, .. })) if turn == number => {
-                Some(format!("{reason:?}").to_lowercase())
-            }
-            Ok(_) | Err(_) => None,
-        })
 }
 
 /// Makes the oldest turn of a context ready if it was waiting.

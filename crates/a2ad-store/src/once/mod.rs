@@ -16,11 +16,12 @@ mod bucket;
 mod filter;
 mod waiting;
 
-use a2ad_core::keys::{Number, TaskKey};
+use a2ad_core::keys::TaskKey;
 use a2ad_core::store::{Once, OnceHit};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::fail::Failure;
+pub(crate) use crate::request::unpack;
 use crate::run::{run_id, task_runs, unpack_run_id};
 pub(crate) use bucket::{Bucket, Pair, decode};
 use filter::Filters;
@@ -295,37 +296,6 @@ pub(crate) fn pair(task: TaskKey, once: &Once) -> Pair {
 /// Keys are hashes already, of owner and agent too, made with a secret: half of one is as good.
 fn tag(key: &[u8; 16]) -> i64 {
     u128::from_le_bytes(*key) as i64
-}
-
-const RECORD_BYTES: usize = 36;
-
-/// Adds a request to those of its run, which are one column: number, key, body; and so on.
-pub(crate) fn pack(once: &Once, bytes: &mut Vec<u8>) {
-    bytes.reserve_exact(RECORD_BYTES);
-    // Numbers have 22 bits.
-    bytes.extend_from_slice(&(once.number.0 as u32).to_le_bytes());
-    bytes.extend_from_slice(&once.key);
-    bytes.extend_from_slice(&once.body);
-}
-
-/// The reverse of [`pack`].
-pub(crate) fn unpack(bytes: &[u8]) -> impl Iterator<Item = Once> + '_ {
-    let (records, _) = bytes.as_chunks::<RECORD_BYTES>();
-    records.iter().map(|record| {
-        let (number, rest) = record.split_at(4);
-        let (key, body) = rest.split_at(16);
-        let mut once = Once {
-            key: [0; 16],
-            body: [0; 16],
-            number: Number::ZERO,
-        };
-        let mut low = [0; 4];
-        low.copy_from_slice(number);
-        once.number = Number(u64::from(u32::from_le_bytes(low)));
-        once.key.copy_from_slice(key);
-        once.body.copy_from_slice(body);
-        once
-    })
 }
 
 #[cfg(test)]

@@ -1,0 +1,43 @@
+//! Tasks, journals and turns in a PostgreSQL database that many instances share.
+//!
+//! Whoever changes a task has locked the row of its context first, so all that happens in a context
+//! happens one after the other, whichever instance does it. A few *lanes* commit, each with a
+//! connection of its own; a lane takes all that waits, locks, reads, decides in memory, writes, and
+//! commits, in two round trips. Reads share a few connections and are one statement each. Times
+//! that instances have to agree on are those of the database's clock.
+//!
+//! | module | subject |
+//! |---|---|
+//! | `options`, `tls`, `open`, `migrate` | where the database is, getting hold of it, why that failed |
+//! | `session`, `sessions`, `fail` | connections that come back, and what an error means |
+//! | `names` | the numbers of agents, scopes and contexts |
+//! | `lane`, `transact`, `batch`, `write`, `truth` | from a change to its commit |
+//! | `read`, `list` | everything that only reads |
+//! | `claim`, `holders`, `purge` | leasing turns, keeping leases, deleting |
+//! | `news`, `watch` | what instances tell each other, and what they find out by themselves |
+
+mod batch;
+mod claim;
+mod fail;
+mod holders;
+mod lane;
+mod list;
+mod migrate;
+mod names;
+mod news;
+mod open;
+mod options;
+mod purge;
+mod read;
+mod session;
+mod sessions;
+mod store;
+mod tls;
+mod transact;
+mod truth;
+mod watch;
+mod write;
+
+pub use open::OpenError;
+pub use options::{PostgresOptions, TimeSource};
+pub use store::PostgresStore;

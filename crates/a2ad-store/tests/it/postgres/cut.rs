@@ -1,0 +1,124 @@
+//! Connections that are lost in the middle of a commit.
+
+use std::time::Duration;
+
+use a2ad_core::contract::sample::{alice, once};
+use a2ad_core::store::{ChangeError, Store as _, StoreError};
+use a2ad_pgkit::Cluster;
+use futures_util::future::join_all;
+
+use super::proxy::{Fault, Proxy};
+use super::rig::{Instance, eventually_asked};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_told_of_a_cut_commit_is_told_the_truth() {
+    let cluster = Cluster::shared();
+    let database = cluster.create_database();
+    let proxy = Proxy::start(cluster.port()).await;
+    let instance = Instance::open(&proxy.url(&database)).await;
+    let witness = Instance::open(&cluster.url(&database)).await;
+    let mut applied = 0;
+    for round in 0..24_u8 {
+        let fault = [Fault::Question, Fault::Answer][usize::from(round % 2)];
+        let mut changes = Vec::new();
+        for n in 0..6 {
+            let mut change = instance.submission(None).await;
+            change.once = Some(once(round, n, 1));
+            change.once.as_mut().unwrap().key[1] = n;
+            changes.push(change);
+        }
+        *proxy.behaviour.fault.lock().unwrap() = Some(fault);
+        let keys: Vec<_> = changes.iter().map(|it| it.head.identity.key).collect();
+        let commits = changes.into_iter().map(|it| instance.store.commit(it));
+        let results = join_all(commits).await;
+        for (key, result) in keys.into_iter().zip(results) {
+            let stored = witness.store.version(key).await.unwrap();
+            match result {
+                Ok(committed) => {
+                    assert_eq!(stored, Some(committed.head.version));
+                    applied += 1;
+                }
+                Err(ChangeError::Store(StoreError::Unavailable(_))) => assert_eq!(stored, None),
+                Err(other) => panic!("{other:?}"),
+            }
+        }
+        eventually_asked("it is back", || async {
+            instance.store.check().await.is_ok()
+        })
+        .await;
+    }
+    assert_eq!(*proxy.behaviour.cuts.lock().unwrap(), 24);
+    let page = witness
+        .store
+        .list(
+            &alice(),
+            &<_>::default(),
+            None,
+            999,
+            usize::MAX,
+            false,
+            &mut |_, _| false,
+        )
+        .await
+        .unwrap();
+    assert_eq!((page.tasks.len(), page.total), (applied, applied as u64));
+    assert!(applied > 0, "some commits came through");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_turn_is_leased_by_a_claim_that_nobody_was_told_of() {
+    let cluster = Cluster::shared();
+    let database = cluster.create_database();
+    let proxy = Proxy::start(cluster.port()).await;
+    let instance = Instance::open(&proxy.url(&database)).await;
+    let holder = instance.store.open_holder().await.unwrap();
+    let mut claimed = 0;
+    for round in 0..12 {
+        instance.begin().await;
+        let fault = [Fault::Question, Fault::Answer][round % 2];
+        *proxy.behaviour.fault.lock().unwrap() = Some(fault);
+        let wanted = vec![(alice().agent, 9)];
+        if let Ok(claims) = instance.store.claim(holder, wanted).await {
+            claimed += claims.turns.len() as u64;
+        }
+        *proxy.behaviour.fault.lock().unwrap() = None;
+        let stats = instance.store.stats().await.unwrap();
+        assert_eq!(stats.turns[2], claimed);
+    }
+    assert!(claimed > 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn while_the_server_is_away_calls_fail_at_once_and_then_work_again() {
+    let cluster = Cluster::shared();
+    let database = cluster.create_database();
+    let proxy = Proxy::start(cluster.port()).await;
+    let instance = Instance::open(&proxy.url(&database)).await;
+    let head = instance.begin().await;
+    let key = head.identity.key;
+    let change = instance.submission(None).await;
+    proxy.close();
+    let begin = std::time::Instant::now();
+    let refused = instance.store.commit(change.clone()).await.unwrap_err();
+    assert!(
+        matches!(refused, ChangeError::Store(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    let refused = instance.store.head(key).await.unwrap_err();
+    assert!(matches!(refused, StoreError::Unavailable(_)), "{refused:?}");
+    instance.store.check().await.unwrap_err();
+    assert!(begin.elapsed() < Duration::from_secs(5));
+    proxy.reopen();
+    eventually_asked("it is ready again", || async {
+        instance.store.check().await.is_ok()
+    })
+    .await;
+    eventually_asked("it reads again", || async {
+        instance.store.head(key).await.is_ok()
+    })
+    .await;
+    eventually_asked("it commits again", || async {
+        instance.store.commit(change.clone()).await.is_ok()
+    })
+    .await;
+}

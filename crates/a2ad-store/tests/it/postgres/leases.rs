@@ -1,0 +1,115 @@
+//! Leases that run out, and those who do not know it yet.
+
+use std::time::Duration;
+
+use a2ad_core::clock::{Clock as _, SystemClock};
+use a2ad_core::contract::sample::{alice, change, said, say};
+use a2ad_core::keys::Attempt;
+use a2ad_core::store::{ChangeError, Store as _};
+use a2ad_core::task::{Broken, Command, Head, RetryRule, TurnState};
+use a2ad_pgkit::Cluster;
+use a2ad_proto::Role;
+use a2ad_store::PostgresOptions;
+
+use super::proxy::Proxy;
+use super::rig::{Instance, end, eventually, eventually_asked};
+
+const LEASE: Duration = Duration::from_millis(600);
+
+fn short(url: &str) -> PostgresOptions {
+    PostgresOptions {
+        lease: LEASE,
+        ..PostgresOptions::at(url)
+    }
+}
+
+fn lost(head: &Head) -> Command {
+    Command::Break {
+        turn: head.turns[0].number,
+        attempt: head.turns[0].attempt,
+        reason: Broken::Lost,
+        retry: Some(RetryRule {
+            tries_max: 5,
+            due: SystemClock.now(),
+        }),
+        failure: said(Role::Agent, "it was lost"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lease_is_kept_for_as_long_as_its_instance_lives() {
+    let url = Cluster::shared().create();
+    let one = Instance::open_with(short(&url)).await;
+    let other = Instance::open_with(short(&url)).await;
+    let holder = one.store.open_holder().await.unwrap();
+    let head = one.begin_leased(holder).await;
+    tokio::time::sleep(LEASE * 3).await;
+    assert_eq!(other.store.orphans(9).await.unwrap(), []);
+    assert!(one.ears.lost.lock().unwrap().is_empty());
+    one.store.commit(end(&head)).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_turns_of_an_instance_that_is_cut_off_go_to_another() {
+    let cluster = Cluster::shared();
+    let database = cluster.create_database();
+    let proxy = Proxy::start(cluster.port()).await;
+    let cut_off = Instance::open_with(short(&proxy.url(&database))).await;
+    let other = Instance::open_with(short(&cluster.url(&database))).await;
+    let third = Instance::open_with(short(&cluster.url(&database))).await;
+    let holder = cut_off.store.open_holder().await.unwrap();
+    let head = cut_off.begin_leased(holder).await;
+    proxy.close();
+    eventually("the instance notices it", || {
+        cut_off.ears.lost.lock().unwrap().contains(&holder)
+    })
+    .await;
+    eventually_asked("the turn is found", || async {
+        !other.store.orphans(9).await.unwrap().is_empty()
+    })
+    .await;
+    assert_eq!(third.store.orphans(9).await.unwrap(), [], "one rescues it");
+    let rescue = change(&head, &[lost(&head)], SystemClock.now());
+    let head = other.store.commit(rescue).await.unwrap().head;
+    assert_eq!(head.turns[0].state, TurnState::Ready);
+    let new_holder = other.store.open_holder().await.unwrap();
+    let wanted = vec![(alice().agent, 1)];
+    let claims = other.store.claim(new_holder, wanted.clone()).await.unwrap();
+    assert_eq!(claims.turns[0].attempt, Attempt(2));
+
+    // Back again, it believes that nothing has happened, and has even read the newest version.
+    proxy.reopen();
+    eventually_asked("the instance is back", || async {
+        cut_off.store.check().await.is_ok()
+    })
+    .await;
+    let mut believed = (*head).clone();
+    believed.turns[0].state = TurnState::Leased;
+    believed.turns[0].attempt = Attempt::FIRST;
+    let number = believed.turns[0].number;
+    let word = say(number, Attempt::FIRST, "still here");
+    let late = change(&believed, &[word], SystemClock.now());
+    let refused = cut_off.store.commit(late).await.unwrap_err();
+    assert!(matches!(refused, ChangeError::Fenced), "{refused:?}");
+    // Its old holder leases nothing any more, neither by claiming nor by birth.
+    other.begin().await;
+    cut_off.store.claim(holder, wanted).await.unwrap_err();
+    let born = cut_off.begin_leased(holder).await;
+    assert_eq!(born.turns[0].state, TurnState::Ready);
+    // The new one does.
+    let holder = cut_off.store.open_holder().await.unwrap();
+    let born = cut_off.begin_leased(holder).await;
+    assert_eq!(born.turns[0].state, TurnState::Leased);
+}
+
+#[tokio::test]
+async fn whoever_closes_gives_his_leases_up_at_once() {
+    let url = Cluster::shared().create();
+    let one = Instance::open(&url).await;
+    let other = Instance::open(&url).await;
+    let holder = one.store.open_holder().await.unwrap();
+    one.begin_leased(holder).await;
+    assert_eq!(other.store.orphans(9).await.unwrap(), []);
+    one.store.close().await;
+    assert_eq!(other.store.orphans(9).await.unwrap().len(), 1);
+}

@@ -1,0 +1,11 @@
+//! PostgreSQL: a real server, started for these tests.
+
+mod contract;
+mod crash;
+mod cut;
+mod instances;
+mod leases;
+mod open;
+mod proxy;
+mod rig;
+mod tls;
