@@ -98,6 +98,9 @@ pub enum StartError {
     /// The database cannot be used.
     #[error(transparent)]
     Database(#[from] OpenError),
+    /// The shared database cannot be used.
+    #[error(transparent)]
+    Postgres(#[from] a2ad_store::postgres::OpenError),
     /// The database was opened, but then did not do what it should.
     #[error("the database failed at the start")]
     Store(#[from] StoreError),

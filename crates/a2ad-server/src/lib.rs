@@ -19,6 +19,7 @@
 mod auth;
 mod card;
 pub mod config;
+mod database;
 mod error;
 mod meter;
 mod server;

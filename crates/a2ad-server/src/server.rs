@@ -2,7 +2,6 @@
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -11,16 +10,16 @@ use a2ad_core::agent::Agent;
 use a2ad_core::clock::Surroundings;
 use a2ad_core::engine::{AgentSpec, Engine, EngineOptions, Hub, Retention};
 use a2ad_proto::{AgentCard, AgentId};
-use a2ad_store::{SqliteOptions, SqliteStore};
 use a2ad_transport::auth::Auth;
 use a2ad_transport::{Address, Edge, Exposed, Grpc, IpNet};
 use tokio::net::TcpListener;
-use tokio::task::{JoinSet, spawn_blocking};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::auth;
 use crate::card;
-use crate::config::{AgentConfig, Backend, Config, Durability, Listen};
+use crate::config::{AgentConfig, Backend, Config, Listen};
+use crate::database::Opened;
 use crate::error::{RunError, StartError};
 use crate::meter::{Recorder, UPKEEP};
 use crate::tokens::Tokens;
@@ -117,7 +116,7 @@ impl Server {
         let grpc_at = grpc_at(&config, grpc.as_ref().map(|(_, addr)| *addr));
         let address = Address::new(&url, grpc_at).ok_or(StartError::PublicUrl)?;
         let hub = Hub::new();
-        let store = open(&config, Arc::clone(&hub)).await?;
+        let database = Opened::open(&config, Arc::clone(&hub)).await?;
         let surroundings = Surroundings::default();
         let since = Duration::from_millis(surroundings.clock.now().as_millis().unsigned_abs());
         let options = EngineOptions {
@@ -130,7 +129,7 @@ impl Server {
             cancel_wait: CANCEL_WAIT,
             surroundings,
         };
-        let engine = Engine::start(options, Arc::<SqliteStore>::clone(&store), hub).await?;
+        let engine = Engine::start(options, database.store(), hub).await?;
         let exposed: Vec<Exposed> = agents.into_iter().filter_map(Chosen::exposed).collect();
         let ids: Vec<AgentId> = exposed.iter().map(|agent| agent.id.clone()).collect();
         let draining = CancellationToken::new();
@@ -151,7 +150,7 @@ impl Server {
 
         let running = Running {
             engine,
-            store,
+            database,
             recorder,
             draining: draining.clone(),
             stop: stop.clone(),
@@ -324,7 +323,7 @@ impl Handle {
 /// What runs behind a [`Handle`].
 struct Running {
     engine: Engine,
-    store: Arc<SqliteStore>,
+    database: Opened,
     recorder: Recorder,
     draining: CancellationToken,
     stop: CancellationToken,
@@ -363,8 +362,7 @@ impl Running {
             ended = ended => ended,
             () = watching => return Err(RunError::Panicked),
         };
-        let store = Arc::clone(&self.store);
-        if spawn_blocking(move || store.close()).await.is_err() {
+        if self.database.clone().close().await.is_err() {
             return Err(RunError::Panicked);
         }
         let cut: usize = drained.iter().map(|listener| listener.cut).sum();
@@ -455,43 +453,6 @@ fn trusted(config: &Config) -> Vec<IpNet> {
         return Vec::new();
     }
     config.trusted_proxies.clone()
-}
-
-async fn open(config: &Config, hub: Arc<Hub>) -> Result<Arc<SqliteStore>, StartError> {
-    let path = config.database_path();
-    let folders: Vec<PathBuf> = [Some(config.data_dir.as_path()), path.parent()]
-        .into_iter()
-        .flatten()
-        .filter(|folder| !folder.as_os_str().is_empty())
-        .map(Path::to_owned)
-        .collect();
-    let options = SqliteOptions {
-        path,
-        durability: match config.durability {
-            Durability::Full => a2ad_store::Durability::Full,
-            Durability::Os => a2ad_store::Durability::Os,
-        },
-        ..SqliteOptions::default()
-    };
-    let opened = spawn_blocking(move || -> Result<SqliteStore, StartError> {
-        for folder in folders {
-            create_private(&folder).map_err(|source| StartError::DataDir {
-                path: folder,
-                source,
-            })?;
-        }
-        Ok(SqliteStore::open(options, hub)?)
-    });
-    let store = opened.await.map_err(|_| StartError::Panicked)??;
-    Ok(Arc::new(store))
-}
-
-/// Creates a folder that only its owner can look into: it will hold what people say to agents.
-pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = std::fs::DirBuilder::new();
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.recursive(true).create(folder)
 }
 
 /// The address for clients when nothing better is configured.

@@ -188,7 +188,7 @@ impl Tokens {
             let path = path.to_owned();
             move |source| TokensError::Io { path, source }
         };
-        crate::server::create_private(&self.folder).map_err(failed(&self.folder))?;
+        crate::database::create_private(&self.folder).map_err(failed(&self.folder))?;
         let lock_path = self.folder.join(LOCK);
         let lock = private_file().create(true).open(&lock_path);
         let lock = lock.map_err(failed(&lock_path))?;

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use a2ad_pgkit::Cluster;
 use a2ad_proto::{GetTaskRequest, Part, Task};
-use a2ad_server::config::{AgentConfig, Config};
+use a2ad_server::config::{AgentConfig, Config, Database};
 use a2ad_server::{Handle, Server};
 use tempfile::TempDir;
 
@@ -21,6 +22,8 @@ pub use a2ad_client::Binding;
 pub enum StoreKind {
     /// An embedded SQLite file.
     Sqlite,
+    /// A PostgreSQL database.
+    Postgres,
 }
 
 /// How long a condition may take to come true. Reached only by a test that fails.
@@ -35,6 +38,7 @@ pub struct Harness {
     binding: Binding,
     handle: Handle,
     folder: TempDir,
+    database: Option<Database>,
 }
 
 impl std::fmt::Debug for Harness {
@@ -46,16 +50,24 @@ impl std::fmt::Debug for Harness {
 impl Harness {
     /// Starts a server with an empty store.
     pub async fn start(binding: Binding, store: StoreKind) -> Self {
-        let StoreKind::Sqlite = store;
         let folder = TempDir::new().expect("a temporary folder");
         let agent = obedient();
-        let handle = serve(&folder, &agent).await;
+        let database = match store {
+            StoreKind::Sqlite => None,
+            StoreKind::Postgres => {
+                let url = tokio::task::spawn_blocking(|| Cluster::shared().create()).await;
+                let url = url.expect("a database");
+                Some(url.parse().expect("the address of a database"))
+            }
+        };
+        let handle = serve(&folder, database.as_ref(), &agent).await;
         Self {
             client: Box::new(Driven::connect(handle.addr(), binding).await),
             agent,
             binding,
             handle,
             folder,
+            database,
         }
     }
 
@@ -81,12 +93,14 @@ impl Harness {
         self.restart_after(|_| ()).await;
     }
 
-    /// The same, with something done to the database in between.
+    /// The same, with something done to the database in between, if it is a SQLite file.
     pub async fn restart_after(&mut self, tamper: impl FnOnce(&Path)) {
         self.handle.stop();
         self.handle.wait().await.expect("the server stops");
-        tamper(&self.folder.path().join("data").join("a2ad.db"));
-        self.handle = serve(&self.folder, &self.agent).await;
+        if self.database.is_none() {
+            tamper(&self.folder.path().join("data").join("a2ad.db"));
+        }
+        self.handle = serve(&self.folder, self.database.as_ref(), &self.agent).await;
         self.client = Box::new(Driven::connect(self.handle.addr(), self.binding).await);
     }
 
@@ -146,8 +160,11 @@ impl Harness {
     }
 }
 
-async fn serve(folder: &TempDir, agent: &Arc<Obedient>) -> Handle {
+async fn serve(folder: &TempDir, database: Option<&Database>, agent: &Arc<Obedient>) -> Handle {
     let mut config = Config::default();
+    if let Some(database) = database {
+        config.database_url = database.clone();
+    }
     config.listen = "127.0.0.1:0".parse().expect("an address");
     config.data_dir = folder.path().join("data");
     config.drain = Duration::from_millis(200);

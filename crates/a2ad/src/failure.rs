@@ -93,9 +93,10 @@ impl From<StartError> for Failure {
             | StartError::Tokens(_)
             | StartError::PublicUrl => Exit::Usage,
             StartError::Bind { .. } => Exit::Address,
-            StartError::DataDir { .. } | StartError::Database(_) | StartError::Store(_) => {
-                Exit::Database
-            }
+            StartError::DataDir { .. }
+            | StartError::Database(_)
+            | StartError::Postgres(_)
+            | StartError::Store(_) => Exit::Database,
             StartError::Panicked => Exit::Internal,
             _ => Exit::Failure,
         };

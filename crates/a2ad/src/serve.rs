@@ -93,16 +93,18 @@ fn banner(config: &Config, handle: &Handle) -> String {
     };
     let grpc = handle.grpc_addr();
     let grpc = grpc.map_or_else(String::new, |addr| format!("\n  grpc   {addr}"));
-    let database = config.database_path();
     let survives = match config.durability {
         Durability::Full => "survives crashes and power cuts",
         Durability::Os => "survives crashes; a power cut can lose the last answers",
     };
+    let data = match config.database_path() {
+        Some(path) => format!("{} ({survives})", path.display()),
+        None => format!("{} (other instances may share it)", config.database_url),
+    };
     format!(
-        "a2ad {} listening on http://{}\n  {agents}\n  card   {}{grpc}\n  data   {} ({survives})",
+        "a2ad {} listening on http://{}\n  {agents}\n  card   {}{grpc}\n  data   {data}",
         env!("CARGO_PKG_VERSION"),
         handle.addr(),
         handle.card_url(),
-        database.display(),
     )
 }

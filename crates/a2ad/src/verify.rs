@@ -10,7 +10,14 @@ use crate::failure::{Exit, Failure};
 use crate::{settings, tell};
 
 pub(crate) fn run(arguments: &Verify) -> Result<(), Failure> {
-    let path = settings::read(&arguments.place)?.config.database_path();
+    let config = settings::read(&arguments.place)?.config;
+    let Some(path) = config.database_path() else {
+        let database = &config.database_url;
+        return Err(Failure::new(
+            Exit::Usage,
+            anyhow::anyhow!("{database} is no SQLite file, and only those can be verified"),
+        ));
+    };
     let report = verify(&path)?;
     tell(&if arguments.json {
         for_programs(&path, &report)

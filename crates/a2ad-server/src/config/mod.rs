@@ -21,7 +21,7 @@ pub use auth::{
 };
 pub use card::CardSource;
 pub use error::{ConfigError, Origin};
-pub use place::{Database, Listen, PublicUrl};
+pub use place::{Database, Listen, PostgresUrl, PublicUrl};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -58,10 +58,16 @@ pub struct Config {
     /// The folder for everything the server keeps. It is created if missing, for this user only.
     #[schemars(with = "String")]
     pub data_dir: PathBuf,
-    /// The database: `sqlite://` and a path, relative to `data_dir`.
+    /// The database: `sqlite://` and a path, relative to `data_dir`; or
+    /// `postgres://user:password@host/database`, which several instances may share.
     pub database_url: Database,
-    /// What an answered request survives.
+    /// What an answered request survives. With PostgreSQL it is always all that the database keeps.
     pub durability: Durability,
+    /// How long an instance may be out of touch with the shared database before others take over
+    /// what it is working on.
+    #[serde(with = "units::duration")]
+    #[schemars(with = "units::DurationText")]
+    pub lease: Duration,
     /// How long stopping may take: streams are ended and running turns may finish.
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationText")]
@@ -95,6 +101,7 @@ impl Default for Config {
             data_dir: PathBuf::from("a2ad-data"),
             database_url: Database::default(),
             durability: Durability::default(),
+            lease: Duration::from_secs(30),
             drain: Duration::from_secs(10),
             log: Log::default(),
             limits: Limits::default(),
@@ -117,6 +124,7 @@ impl Config {
         &["data_dir"],
         &["database_url"],
         &["durability"],
+        &["lease"],
         &["drain"],
         &["log", "format"],
         &["log", "level"],
@@ -161,11 +169,13 @@ impl Config {
         }
     }
 
-    /// Where the database file is.
+    /// Where the database file is, if it is one.
     #[must_use]
-    pub fn database_path(&self) -> PathBuf {
-        let Database::Sqlite(path) = &self.database_url;
-        self.data_dir.join(path)
+    pub fn database_path(&self) -> Option<PathBuf> {
+        match &self.database_url {
+            Database::Sqlite(path) => Some(self.data_dir.join(path)),
+            Database::Postgres(_) => None,
+        }
     }
 }
 

@@ -109,6 +109,34 @@ impl fmt::Display for PublicUrl {
 pub enum Database {
     /// A SQLite file; a relative path lies in the data directory.
     Sqlite(PathBuf),
+    /// A PostgreSQL database, which several instances may share.
+    Postgres(PostgresUrl),
+}
+
+/// Where a PostgreSQL database is, and how to get in. It is shown without the latter.
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresUrl(String);
+
+impl PostgresUrl {
+    /// All of it, with the password.
+    pub(crate) fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (_, rest) = self.0.split_once("://").unwrap_or_default();
+        let rest = rest.split('?').next().unwrap_or_default();
+        let place = rest.rsplit_once('@').map_or(rest, |(_, place)| place);
+        write!(f, "postgres://{place}")
+    }
+}
+
+impl fmt::Debug for PostgresUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl Default for Database {
@@ -128,12 +156,15 @@ impl FromStr for Database {
             Some(("sqlite", _)) => Err(ConfigError::new(
                 "a path has to follow `sqlite://`, such as sqlite://a2ad.db",
             )),
+            Some(("postgres" | "postgresql", rest)) if !rest.is_empty() => {
+                Ok(Self::Postgres(PostgresUrl(text.trim().to_owned())))
+            }
             // The rest may hold a password, so only the scheme is repeated.
             Some((scheme, _)) => Err(ConfigError::new(format!(
-                "no database is known as `{scheme}://`; write it like sqlite://a2ad.db"
+                "no database is known as `{scheme}://`; write it like sqlite://a2ad.db or postgres://user@host/database"
             ))),
             None => Err(ConfigError::new(
-                "not a database address; write it like sqlite://a2ad.db",
+                "not a database address; write it like sqlite://a2ad.db or postgres://user@host/database",
             )),
         }
     }
@@ -141,8 +172,10 @@ impl FromStr for Database {
 
 impl fmt::Display for Database {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Sqlite(path) = self;
-        write!(f, "sqlite://{}", path.display())
+        match self {
+            Self::Sqlite(path) => write!(f, "sqlite://{}", path.display()),
+            Self::Postgres(url) => url.fmt(f),
+        }
     }
 }
 
@@ -229,6 +262,6 @@ as_text!(
 );
 as_text!(
     Database,
-    "`sqlite://` and a path; a relative one lies in the data directory.",
-    r"^sqlite://.+|\$\{"
+    "`sqlite://` and a path, of which a relative one lies in the data directory; or `postgres://user:password@host/database`.",
+    r"^(sqlite|postgres|postgresql)://.+|\$\{"
 );

@@ -54,7 +54,10 @@ agents:
         config.public_url.as_ref().map(PublicUrl::as_str),
         Some("https://agents.example.com")
     );
-    assert_eq!(config.database_path(), Path::new("/var/lib/a2ad/tasks.db"));
+    assert_eq!(
+        config.database_path().as_deref(),
+        Some(Path::new("/var/lib/a2ad/tasks.db"))
+    );
     assert_eq!(config.durability, Durability::Os);
     assert_eq!(config.drain, Duration::from_secs(90));
     assert_eq!(config.log.format, LogFormat::Json);
@@ -141,8 +144,8 @@ fn a_wrong_value_is_named_with_its_line() {
             "a2ad.yaml:1: listen: `41240` is not an address; write it like 127.0.0.1:41240 or [::1]:41240",
         ),
         (
-            "database_url: postgres://me:secret@host/db\n",
-            "a2ad.yaml:1: database_url: no database is known as `postgres://`; write it like sqlite://a2ad.db",
+            "database_url: mysql://me:secret@host/db\n",
+            "a2ad.yaml:1: database_url: no database is known as `mysql://`; write it like sqlite://a2ad.db or postgres://user@host/database",
         ),
         (
             "public_url: ftp://x\n",
@@ -301,4 +304,13 @@ fn a_written_configuration_is_read_back() {
     // JSON is YAML.
     let text = serde_json::to_string_pretty(&config).unwrap();
     assert_eq!(read(&text).unwrap(), config);
+}
+
+#[test]
+fn the_password_of_the_database_is_never_shown() {
+    let config =
+        read("database_url: postgres://me:sec%40ret@host:5433/db?sslmode=require\n").unwrap();
+    assert_eq!(config.database_url.to_string(), "postgres://host:5433/db");
+    assert!(!format!("{config:?}").contains("ret@"));
+    assert_eq!(config.database_path(), None);
 }

@@ -40,6 +40,11 @@ macro_rules! scenarios {
         crate::scenarios!(@run jsonrpc_sqlite JsonRpc Sqlite $($name)+);
         crate::scenarios!(@run http_json_sqlite HttpJson Sqlite $($name)+);
         crate::scenarios!(@run grpc_sqlite Grpc Sqlite $($name)+);
+        crate::scenarios!(@run jsonrpc_postgres JsonRpc Postgres $($name)+);
+    };
+    // Those that look into the file.
+    (sqlite: $($name:ident),+ $(,)?) => {
+        crate::scenarios!(@run jsonrpc_file JsonRpc Sqlite $($name)+);
     };
     (@run $module:ident $binding:ident $store:ident $($name:ident)+) => {
         mod $module {

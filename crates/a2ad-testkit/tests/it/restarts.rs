@@ -9,6 +9,9 @@ crate::scenarios![
     a_turn_that_ran_is_handed_back_and_runs_again,
     waiting_turns_run_after_a_restart,
     open_streams_end_after_a_whole_frame,
+];
+
+crate::scenarios![sqlite:
     the_database_is_sound_afterwards,
     a_damaged_task_does_not_hide_the_others,
 ];

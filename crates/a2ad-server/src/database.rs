@@ -1,0 +1,97 @@
+//! What keeps the tasks: one file of our own, or a database that instances share.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use a2ad_core::engine::Hub;
+use a2ad_core::store::Store;
+use a2ad_store::{PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
+use tokio::task::spawn_blocking;
+
+use crate::config::{Config, Database, Durability};
+use crate::error::StartError;
+
+/// An open database.
+#[derive(Clone, Debug)]
+pub(crate) enum Opened {
+    Sqlite(Arc<SqliteStore>),
+    Postgres(Arc<PostgresStore>),
+}
+
+impl Opened {
+    /// Opens what is configured; `hub` will hear of what is committed.
+    pub(crate) async fn open(config: &Config, hub: Arc<Hub>) -> Result<Self, StartError> {
+        match &config.database_url {
+            Database::Sqlite(path) => sqlite(config, path, hub).await,
+            Database::Postgres(url) => {
+                if config.durability == Durability::Os {
+                    tracing::warn!(
+                        "`durability` is for SQLite alone: PostgreSQL keeps what it has confirmed"
+                    );
+                }
+                let options = PostgresOptions {
+                    name: format!("a2ad/{}", std::process::id()),
+                    lease: config.lease,
+                    ..PostgresOptions::at(url.secret())
+                };
+                let store = PostgresStore::open(options, hub).await?;
+                Ok(Self::Postgres(Arc::new(store)))
+            }
+        }
+    }
+
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Self::Sqlite(store) => Arc::<SqliteStore>::clone(store),
+            Self::Postgres(store) => Arc::<PostgresStore>::clone(store),
+        }
+    }
+
+    /// Writes what waits, and lets go. `Err` if that panicked.
+    pub(crate) async fn close(self) -> Result<(), tokio::task::JoinError> {
+        match self {
+            Self::Sqlite(store) => spawn_blocking(move || store.close()).await,
+            Self::Postgres(store) => {
+                store.close().await;
+                Ok(())
+            }
+        }
+    }
+}
+
+async fn sqlite(config: &Config, path: &Path, hub: Arc<Hub>) -> Result<Opened, StartError> {
+    let path = config.data_dir.join(path);
+    let folders: Vec<PathBuf> = [Some(config.data_dir.as_path()), path.parent()]
+        .into_iter()
+        .flatten()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .map(Path::to_owned)
+        .collect();
+    let options = SqliteOptions {
+        path,
+        durability: match config.durability {
+            Durability::Full => a2ad_store::Durability::Full,
+            Durability::Os => a2ad_store::Durability::Os,
+        },
+        ..SqliteOptions::default()
+    };
+    let opened = spawn_blocking(move || -> Result<SqliteStore, StartError> {
+        for folder in folders {
+            create_private(&folder).map_err(|source| StartError::DataDir {
+                path: folder,
+                source,
+            })?;
+        }
+        Ok(SqliteStore::open(options, hub)?)
+    });
+    let store = opened.await.map_err(|_| StartError::Panicked)??;
+    Ok(Opened::Sqlite(Arc::new(store)))
+}
+
+/// Creates a folder that only its owner can look into: it will hold what people say to agents.
+pub(crate) fn create_private(folder: &Path) -> std::io::Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(folder)
+}
