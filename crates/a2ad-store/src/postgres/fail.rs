@@ -59,25 +59,39 @@ impl Failure {
 
     /// Whether the same transaction may well succeed the next time.
     pub(crate) fn is_passing(&self) -> bool {
-        let Self::Sql(error) = self else {
-            return false;
-        };
-        error.code().is_some_and(|code| {
+        self.code().is_some_and(|code| {
             [
                 SqlState::T_R_DEADLOCK_DETECTED,
                 SqlState::T_R_SERIALIZATION_FAILURE,
-                SqlState::LOCK_NOT_AVAILABLE,
             ]
             .contains(code)
         })
     }
+
+    /// Whether the server dislikes what it was given: a value (class 22), a duplicate (23) or too
+    /// much of something (54).
+    pub(crate) fn is_about_content(&self) -> bool {
+        let class = self.code().and_then(|code| code.code().get(..2));
+        class.is_some_and(|class| ["22", "23", "54"].contains(&class))
+    }
+
+    fn code(&self) -> Option<&SqlState> {
+        match self {
+            Self::Sql(error) => error.code(),
+            Self::Away(_) | Self::Silent | Self::Damaged(_) => None,
+        }
+    }
 }
 
-/// Everything but an error that the server reports about a statement, and goes on.
+/// Everything but an error that the server reports about a statement, and goes on. A server that
+/// has become a standby is lost, too: the primary has to be found anew.
 fn is_lost(error: &Error) -> bool {
     let Some(reported) = error.as_db_error() else {
         return true;
     };
+    if *reported.code() == SqlState::READ_ONLY_SQL_TRANSACTION {
+        return true;
+    }
     let severity = reported.parsed_severity();
     matches!(severity, Some(Severity::Fatal | Severity::Panic))
 }

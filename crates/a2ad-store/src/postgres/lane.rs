@@ -275,7 +275,7 @@ impl Lane {
                 histogram!(metric::COMMIT_BATCH_SIZE).record(changes.len() as f64);
                 self.tell(done, changes, answers);
             }
-            Err(failure) if changes.len() > 1 && !failure.is_lost() => {
+            Err(failure) if changes.len() > 1 && failure.is_about_content() => {
                 // One of them is not to the server's liking; the others need not suffer.
                 for (change, sender) in changes.into_iter().zip(answers) {
                     let one = vec![change];

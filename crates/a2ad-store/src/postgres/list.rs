@@ -59,13 +59,16 @@ macro_rules! with_tasks {
     };
 }
 
-/// Each state's range of the index is in list order already; of each, as many as the page can take.
+const ALL: &str = with_tasks!(
+    "SELECT status_at, key FROM tasks
+     WHERE scope = $1 AND $2::int2 IS NULL AND (status_at, key) < ($3, $4) AND status_at >= $5
+     ORDER BY status_at DESC, key DESC LIMIT $6"
+);
+
 const BY_STATE: &str = with_tasks!(
-    "SELECT p.status_at, p.key FROM unnest($2::int2[]) AS w (state) CROSS JOIN LATERAL (
-         SELECT status_at, key FROM tasks
-         WHERE scope = $1 AND state = w.state AND (status_at, key) < ($3, $4) AND status_at >= $5
-         ORDER BY status_at DESC, key DESC LIMIT $6) p
-     ORDER BY p.status_at DESC, p.key DESC LIMIT $6"
+    "SELECT status_at, key FROM tasks
+     WHERE scope = $1 AND state = $2::int2 AND (status_at, key) < ($3, $4) AND status_at >= $5
+     ORDER BY status_at DESC, key DESC LIMIT $6"
 );
 
 /// The task that opened the context is not in the index of contexts.
@@ -76,7 +79,7 @@ const IN_CONTEXT: &str = with_tasks!(
          SELECT status_at, key, state FROM tasks WHERE context = $1 AND context <> key
      ) AS all_of_it
      WHERE (status_at, key) < ($3, $4) AND status_at >= $5
-         AND ($2::int2[] IS NULL OR state = ANY($2))
+         AND ($2::int2 IS NULL OR state = $2)
      ORDER BY status_at DESC, key DESC LIMIT $6"
 );
 
@@ -86,13 +89,16 @@ const COUNT_IN_CONTEXT: &str = "
         UNION ALL
         SELECT status_at, state FROM tasks WHERE context = $1 AND context <> key
     ) AS all_of_it
-    WHERE status_at >= $2 AND ($3::int2[] IS NULL OR state = ANY($3))";
+    WHERE status_at >= $2 AND ($3::int2 IS NULL OR state = $3)";
 
-const COUNTERS: &str = "SELECT state, sum(n)::int8 FROM counters WHERE scope = $1
-     GROUP BY state HAVING sum(n) > 0";
+const COUNTERS: &str = "SELECT coalesce(sum(n), 0)::int8 FROM counters
+     WHERE scope = $1 AND ($2::int2 IS NULL OR state = $2)";
 
 const COUNT_SINCE: &str = "SELECT count(*) FROM tasks
-     WHERE scope = $1 AND state = ANY($2::int2[]) AND status_at >= $3";
+     WHERE scope = $1 AND status_at >= $2 AND $3::int2 IS NULL";
+
+const COUNT_SINCE_BY_STATE: &str = "SELECT count(*) FROM tasks
+     WHERE scope = $1 AND status_at >= $2 AND state = $3::int2";
 
 /// The runs of several tasks, each from the entry after its snapshot on.
 const RUNS: &str = "
@@ -120,7 +126,7 @@ impl Reader {
         let filter = query.filter;
         let at_least = filter.status_at_least.unwrap_or(i64::MIN);
         let only = filter.state.map(|state| state as i16);
-        let (sql, of, states, total) = match &filter.context_id {
+        let (sql, of, total) = match &filter.context_id {
             Some(id) => {
                 let (key, bits, name) = context_parameters(self.ids.key_of(id.as_str()), id);
                 let rows = self
@@ -131,24 +137,22 @@ impl Reader {
                     return Ok(ListPage::default());
                 };
                 let context: i64 = row.try_get(0)?;
-                let states = only.map(|only| vec![only]);
                 let total = self
-                    .count(COUNT_IN_CONTEXT, &[&context, &at_least, &states])
+                    .count(COUNT_IN_CONTEXT, &[&context, &at_least, &only])
                     .await?;
-                (IN_CONTEXT, context, states, total)
+                (IN_CONTEXT, context, total)
             }
             None => {
-                let mut counts = self.counts(scope.scope).await?;
-                counts.retain(|state, _| only.is_none_or(|only| only == *state));
-                let states: Vec<i16> = counts.keys().copied().collect();
-                let total = match filter.status_at_least {
-                    None => counts.values().sum(),
-                    Some(at_least) => {
-                        self.count(COUNT_SINCE, &[&scope.scope, &states, &at_least])
+                let of = scope.scope;
+                let total = match (filter.status_at_least, only) {
+                    (None, _) => self.count(COUNTERS, &[&of, &only]).await?,
+                    (Some(since), None) => self.count(COUNT_SINCE, &[&of, &since, &only]).await?,
+                    (Some(since), Some(_)) => {
+                        self.count(COUNT_SINCE_BY_STATE, &[&of, &since, &only])
                             .await?
                     }
                 };
-                (BY_STATE, scope.scope, Some(states), total)
+                (if only.is_some() { BY_STATE } else { ALL }, of, total)
             }
         };
         let after = query.after.unwrap_or(TOP);
@@ -162,7 +166,7 @@ impl Reader {
                 sql,
                 &[
                     &of,
-                    &states,
+                    &only,
                     &after.status_at,
                     &after.key.0,
                     &at_least,
@@ -253,14 +257,6 @@ impl Reader {
             }
         }
         Ok(())
-    }
-
-    /// How many tasks the scope has in each state that has any.
-    async fn counts(&self, scope: i64) -> Result<BTreeMap<i16, u64>, Failure> {
-        let rows = self.sessions.read(COUNTERS, &[&scope]).await?;
-        rows.iter()
-            .map(|row| Ok((row.try_get(0)?, row.try_get::<_, i64>(1)?.unsigned_abs())))
-            .collect()
     }
 
     async fn count(

@@ -27,7 +27,10 @@ const PAYLOAD_MAX: usize = 7_900;
 /// How many messages of others may wait here; then the connection is not read for a while.
 const HEARD_MAX: usize = 1_024;
 
-const TELL: &str = "SELECT pg_notify('a2ad_news', payload) FROM unnest($1::text[]) AS w (payload)";
+/// Nothing here has to survive anything, so nobody waits for a sync.
+const TELL: &str = "
+    SELECT set_config('synchronous_commit', 'off', false), pg_notify('a2ad_news', payload)
+    FROM unnest($1::text[]) AS w (payload)";
 
 /// Where lanes leave what is to be told.
 #[derive(Clone, Debug, Default)]
@@ -105,10 +108,7 @@ async fn tell(
     if payloads.is_empty() {
         return Ok(());
     }
-    let session = slot.session().await?;
-    // Nothing here has to survive anything.
-    session.run("SET synchronous_commit = off").await?;
-    session.query(TELL, &[&payloads]).await.map(drop)
+    slot.query(TELL, &[&payloads]).await.map(drop)
 }
 
 /// Messages: the sender, then `key:version` of tasks and `@key` of agents.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use tokio::sync::{Mutex, RwLock};
+use tokio::sync::{Mutex, RwLock, Semaphore, SemaphorePermit};
 use tokio::time::Instant;
 use tokio_postgres::Row;
 
@@ -120,7 +120,13 @@ impl Slot {
 pub(crate) struct Sessions {
     slots: Vec<Slot>,
     next: AtomicUsize,
+    /// How many may ask at a time; the others wait in line, for no longer than an answer may take.
+    places: Semaphore,
+    deadline: Duration,
 }
+
+/// So many questions may be under way on each connection.
+const IN_LINE_MAX: usize = 256;
 
 impl Sessions {
     pub(crate) fn new(ground: &Arc<Ground>, count: usize) -> Self {
@@ -129,6 +135,17 @@ impl Sessions {
                 .map(|_| Slot::new(Arc::clone(ground), &[]))
                 .collect(),
             next: AtomicUsize::new(0),
+            places: Semaphore::new(count.max(1) * IN_LINE_MAX),
+            deadline: ground.deadline(),
+        }
+    }
+
+    async fn place(&self) -> Result<SemaphorePermit<'_>, Failure> {
+        match tokio::time::timeout(self.deadline, self.places.acquire()).await {
+            Ok(Ok(place)) => Ok(place),
+            Ok(Err(_)) | Err(_) => Err(Failure::Away(Arc::from(
+                "too many questions to the database are waiting",
+            ))),
         }
     }
 
@@ -144,6 +161,7 @@ impl Sessions {
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, Failure> {
+        let _place = self.place().await?;
         let mut tries = self.slots.len();
         loop {
             tries -= 1;
@@ -160,6 +178,7 @@ impl Sessions {
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, Failure> {
+        let _place = self.place().await?;
         self.slot().query(sql, parameters).await
     }
 }

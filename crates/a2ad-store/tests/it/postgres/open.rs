@@ -172,3 +172,28 @@ async fn instances_that_open_an_empty_database_at_once_agree() {
         instance.store.close().await;
     }
 }
+
+#[tokio::test]
+async fn a_server_without_a_place_for_us_says_so() {
+    let few = [
+        "max_connections=4",
+        "superuser_reserved_connections=0",
+        "max_wal_senders=0",
+    ];
+    let cluster = Cluster::start_with(Durability::None, &few);
+    let url = cluster.create();
+    let first = Instance::open(&url).await;
+    // Those of its connections that it has by now are all that there are.
+    let mut seen = String::new();
+    for _ in 0..40 {
+        let change = first.submission(None).await;
+        if let Err(error) = first.store.commit(change).await {
+            seen = error.to_string();
+            break;
+        }
+    }
+    assert!(seen.contains("too many clients"), "{seen}");
+    let error = failure(&url).await;
+    assert!(matches!(error, OpenError::Crowded { .. }), "{error:?}");
+    assert!(error.to_string().contains("raise max_connections"));
+}
