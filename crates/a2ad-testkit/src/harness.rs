@@ -71,6 +71,25 @@ impl Harness {
         }
     }
 
+    /// Starts a further instance on the same database, with an agent of its own.
+    ///
+    /// # Panics
+    /// If the store cannot be shared.
+    pub async fn another(&self, binding: Binding) -> Self {
+        assert!(self.database.is_some(), "a file has one server");
+        let folder = TempDir::new().expect("a temporary folder");
+        let agent = obedient();
+        let handle = serve(&folder, self.database.as_ref(), &agent).await;
+        Self {
+            client: Box::new(Driven::connect(handle.addr(), binding).await),
+            agent,
+            binding,
+            handle,
+            folder,
+            database: self.database.clone(),
+        }
+    }
+
     /// Where the server listens.
     #[must_use]
     pub fn addr(&self) -> SocketAddr {

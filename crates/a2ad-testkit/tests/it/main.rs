@@ -21,6 +21,7 @@ mod grpc_input;
 mod grpc_tools;
 mod http_json;
 mod identity;
+mod instances;
 mod interfaces;
 mod listing;
 mod messages;
