@@ -217,6 +217,13 @@ impl Queue {
         }
     }
 
+    /// Takes everything that waits, to be refused.
+    fn empty(&self) -> Vec<Answer> {
+        let mut waiting = self.lock();
+        waiting.bytes = 0;
+        waiting.jobs.drain(..).map(|job| job.answer).collect()
+    }
+
     /// Puts changes back that have to be looked at again.
     fn put_back(&self, jobs: Vec<(Change, Answer)>) {
         let mut waiting = self.lock();
@@ -331,6 +338,8 @@ impl Lane {
             backend,
             transact::IS_MARKED,
             &parameters,
+            // Those who wait behind it need not wait for the server.
+            |failure| refuse(self.queue.empty(), failure),
         );
         let committed = rows.await.map(|rows| !rows.is_empty());
         tracing::warn!(committed, "the connection was lost in mid-commit");
@@ -387,6 +396,9 @@ impl Lane {
 }
 
 fn refuse(answers: Vec<Answer>, failure: &Failure) {
+    if answers.is_empty() {
+        return;
+    }
     let error = failure.store_error();
     tracing::warn!(%error, changes = answers.len(), "a commit failed; nothing of it was kept");
     for sender in answers {

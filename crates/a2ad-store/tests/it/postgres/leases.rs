@@ -102,6 +102,55 @@ async fn the_turns_of_an_instance_that_is_cut_off_go_to_another() {
     assert_eq!(born.turns[0].state, TurnState::Leased);
 }
 
+/// A runtime of its own, so that it can be brought to a standstill.
+fn frozen_runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).enable_all().build().unwrap()
+}
+
+#[test]
+fn an_instance_that_was_frozen_is_refused_and_learns_of_it() {
+    let url = Cluster::shared().create();
+    let [its, ours] = [frozen_runtime(), frozen_runtime()];
+    let (frozen, holder, head) = its.block_on(async {
+        let instance = Instance::open_with(short(&url)).await;
+        let holder = instance.store.open_holder().await.unwrap();
+        let head = instance.begin_leased(holder).await;
+        (instance, holder, head)
+    });
+    // For three leases, nothing of it moves: no beat, no answer, no timer.
+    its.spawn(async { std::thread::sleep(LEASE * 3) });
+    let rescued = ours.block_on(async {
+        let other = Instance::open_with(short(&url)).await;
+        eventually_asked("the turn is found", || async {
+            !other.store.orphans(9).await.unwrap().is_empty()
+        })
+        .await;
+        let rescue = change(&head, &[lost(&head)], SystemClock.now());
+        let head = other.store.commit(rescue).await.unwrap().head;
+        let holder = other.store.open_holder().await.unwrap();
+        let wanted = vec![(alice().agent, 1)];
+        assert_eq!(
+            other.store.claim(holder, wanted).await.unwrap().turns.len(),
+            1
+        );
+        head
+    });
+    its.block_on(async {
+        // What it was about to say when it froze, and what it says with the newest version in hand.
+        let late = frozen.store.commit(end(&head)).await.unwrap_err();
+        assert!(matches!(late, ChangeError::Fenced), "{late:?}");
+        let mut believed = (*rescued).clone();
+        believed.turns.clone_from(&head.turns);
+        let late = frozen.store.commit(end(&believed)).await.unwrap_err();
+        assert!(matches!(late, ChangeError::Fenced), "{late:?}");
+        eventually("it learns of it", || {
+            frozen.ears.lost.lock().unwrap().contains(&holder)
+        })
+        .await;
+    });
+}
+
 #[tokio::test]
 async fn whoever_closes_gives_his_leases_up_at_once() {
     let url = Cluster::shared().create();

@@ -1,6 +1,7 @@
 //! A proxy that knows PostgreSQL's messages: it cuts connections in the middle of a commit, tells
 //! of another version, or deals one connection out to all who ask.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(crate) struct Behaviour {
     pub(crate) fault: Mutex<Option<Fault>>,
     /// What the server is said to be.
     pub(crate) version: Mutex<Option<&'static str>>,
+    /// After that, nobody is let in.
+    pub(crate) then_close: AtomicBool,
     /// How often a commit was cut.
     pub(crate) cuts: Mutex<u32>,
     /// All connections end, and none is let in.
@@ -165,12 +168,14 @@ async fn questions(
             let fault = behaviour.fault.lock().unwrap().take();
             if let Some(fault) = fault {
                 *behaviour.cuts.lock().unwrap() += 1;
-                if fault == Fault::Question {
-                    return None;
+                if fault == Fault::Answer {
+                    silent.cancel();
+                    server.write_all(&message).await.ok()?;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                 }
-                silent.cancel();
-                server.write_all(&message).await.ok()?;
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                if behaviour.then_close.load(Ordering::Relaxed) {
+                    behaviour.closed.lock().unwrap().cancel();
+                }
                 return None;
             }
         }
