@@ -1,6 +1,7 @@
 //! Leases that run out, and those who do not know it yet.
 
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use a2ad_core::clock::{Clock as _, SystemClock};
 use a2ad_core::contract::sample::{alice, change, said, say};
@@ -100,6 +101,34 @@ async fn the_turns_of_an_instance_that_is_cut_off_go_to_another() {
     let holder = cut_off.store.open_holder().await.unwrap();
     let born = cut_off.begin_leased(holder).await;
     assert_eq!(born.turns[0].state, TurnState::Leased);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_falls_silent_is_noticed_and_then_forgotten_about() {
+    let cluster = Cluster::shared();
+    let database = cluster.create_database();
+    let proxy = Proxy::start(cluster.port()).await;
+    let options = PostgresOptions {
+        connect_timeout: Duration::from_millis(300),
+        ..short(&proxy.url(&database))
+    };
+    let instance = Instance::open_with(options).await;
+    let holder = instance.store.open_holder().await.unwrap();
+    instance.store.check().await.unwrap();
+    proxy.behaviour.stalled.store(true, Ordering::Relaxed);
+    let begin = Instant::now();
+    instance.store.check().await.unwrap_err();
+    eventually("the lease is over", || {
+        instance.ears.lost.lock().unwrap().contains(&holder)
+    })
+    .await;
+    assert!(begin.elapsed() < LEASE * 5);
+    proxy.behaviour.stalled.store(false, Ordering::Relaxed);
+    eventually_asked("it is ready again", || async {
+        instance.store.check().await.is_ok()
+    })
+    .await;
+    instance.store.open_holder().await.unwrap();
 }
 
 /// A runtime of its own, so that it can be brought to a standstill.

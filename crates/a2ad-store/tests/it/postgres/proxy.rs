@@ -29,6 +29,8 @@ pub(crate) struct Behaviour {
     pub(crate) version: Mutex<Option<&'static str>>,
     /// After that, nobody is let in.
     pub(crate) then_close: AtomicBool,
+    /// Nothing comes through, but nothing is closed either.
+    pub(crate) stalled: AtomicBool,
     /// How often a commit was cut.
     pub(crate) cuts: Mutex<u32>,
     /// All connections end, and none is let in.
@@ -200,6 +202,9 @@ async fn answers(
             message.truncate(1);
             message.extend((body.len() as u32 + 4).to_be_bytes());
             message.extend(body.as_bytes());
+        }
+        while behaviour.stalled.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         if silent.is_cancelled() {
             // Not a word more.
