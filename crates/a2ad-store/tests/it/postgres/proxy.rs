@@ -1,6 +1,7 @@
 //! A proxy that knows PostgreSQL's messages: it cuts connections in the middle of a commit, tells
 //! of another version, or deals one connection out to all who ask.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -26,6 +27,10 @@ pub(crate) struct Behaviour {
     pub(crate) fault: Mutex<Option<Fault>>,
     /// What the server is said to be.
     pub(crate) version: Mutex<Option<&'static str>>,
+    /// After that, nobody is let in.
+    pub(crate) then_close: AtomicBool,
+    /// Nothing comes through, but nothing is closed either.
+    pub(crate) stalled: AtomicBool,
     /// How often a commit was cut.
     pub(crate) cuts: Mutex<u32>,
     /// All connections end, and none is let in.
@@ -165,12 +170,14 @@ async fn questions(
             let fault = behaviour.fault.lock().unwrap().take();
             if let Some(fault) = fault {
                 *behaviour.cuts.lock().unwrap() += 1;
-                if fault == Fault::Question {
-                    return None;
+                if fault == Fault::Answer {
+                    silent.cancel();
+                    server.write_all(&message).await.ok()?;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                 }
-                silent.cancel();
-                server.write_all(&message).await.ok()?;
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                if behaviour.then_close.load(Ordering::Relaxed) {
+                    behaviour.closed.lock().unwrap().cancel();
+                }
                 return None;
             }
         }
@@ -195,6 +202,9 @@ async fn answers(
             message.truncate(1);
             message.extend((body.len() as u32 + 4).to_be_bytes());
             message.extend(body.as_bytes());
+        }
+        while behaviour.stalled.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         if silent.is_cancelled() {
             // Not a word more.
