@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use a2ad_bench::cluster::ClusterArguments;
 use a2ad_bench::load::{Binding, Case, IdlePlan, ListFilter, Plan, Target};
 use a2ad_bench::run::RunArguments;
 use a2ad_bench::scale::{ScaleArguments, SoakArguments};
@@ -25,6 +26,8 @@ pub(crate) enum Command {
     Scale(ScaleArguments),
     /// Puts a2ad under the same load for a long time and watches its memory
     Soak(SoakArguments),
+    /// Measures instances of a2ad that share a PostgreSQL
+    Cluster(ClusterArguments),
     /// Tries every case in small with an a2ad, to see that the benchmarks work
     Smoke(SmokeArguments),
     /// Puts one load on a server that runs already

@@ -5,6 +5,7 @@
 )]
 
 pub mod catalogue;
+pub mod cluster;
 mod disk;
 pub mod histogram;
 pub mod load;

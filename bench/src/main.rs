@@ -9,7 +9,7 @@ mod arguments;
 
 use std::process::ExitCode;
 
-use a2ad_bench::{load, process, run, scale, smoke};
+use a2ad_bench::{cluster, load, process, run, scale, smoke};
 use anyhow::{Context as _, Result};
 use arguments::{Arguments, Command, IdleArguments, LoadArguments};
 use clap::Parser as _;
@@ -19,6 +19,7 @@ fn main() -> ExitCode {
         Command::Run(arguments) => run::run(&arguments),
         Command::Scale(arguments) => scale::scale(&arguments),
         Command::Soak(arguments) => scale::soak(&arguments),
+        Command::Cluster(arguments) => cluster::cluster(&arguments),
         Command::Smoke(arguments) => smoke::smoke(&arguments).map(|()| true),
         Command::Load(arguments) => load(&arguments),
         Command::Idle(arguments) => idle(&arguments),

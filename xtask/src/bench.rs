@@ -9,6 +9,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::interop::node_packages;
+use crate::postgres;
 use crate::python::Environment;
 use crate::workspace::{cargo, root, succeed, target_directory};
 
@@ -31,6 +32,10 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     match words.first() {
         Some(&"run") => add_peers(&mut command, &target, &words)?,
         Some(&("scale" | "soak")) => add_places(&mut command, &target),
+        Some(&"cluster") => {
+            postgres::install()?;
+            add_places(&mut command, &target);
+        }
         _ => {}
     }
     succeed(&mut command)

@@ -4,6 +4,7 @@
 
 mod ask;
 mod check;
+mod follower;
 mod grpc;
 mod http1;
 mod idle;
@@ -23,6 +24,7 @@ use tokio::task::{JoinSet, LocalSet};
 use tokio::time::{sleep, timeout};
 
 pub use check::{EVENTS, PAGE, PIECES};
+pub use follower::Follower;
 pub use idle::{IdleOutcome, IdlePlan, idle};
 pub use long::{LongOutcome, LongPlan, long};
 pub use prepare::{Made, Making};

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use a2ad_core::clock::Surroundings;
 use a2ad_core::engine::Hub;
 use a2ad_core::store::Store;
+use a2ad_store::postgres::DatabaseClock;
 use a2ad_store::{PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use tokio::task::spawn_blocking;
 
@@ -15,7 +17,10 @@ use crate::error::StartError;
 #[derive(Clone, Debug)]
 pub(crate) enum Opened {
     Sqlite(Arc<SqliteStore>),
-    Postgres(Arc<PostgresStore>),
+    Postgres {
+        store: Arc<PostgresStore>,
+        clock: Arc<DatabaseClock>,
+    },
 }
 
 impl Opened {
@@ -29,13 +34,16 @@ impl Opened {
                         "`durability` is for SQLite alone: PostgreSQL keeps what it has confirmed"
                     );
                 }
+                let clock = Arc::new(DatabaseClock::default());
                 let options = PostgresOptions {
                     name: format!("a2ad/{}", std::process::id()),
                     lease: config.lease,
+                    surroundings: going_by(&clock),
+                    clock: Some(Arc::clone(&clock)),
                     ..PostgresOptions::at(url.secret())
                 };
-                let store = PostgresStore::open(options, hub).await?;
-                Ok(Self::Postgres(Arc::new(store)))
+                let store = Arc::new(PostgresStore::open(options, hub).await?);
+                Ok(Self::Postgres { store, clock })
             }
         }
     }
@@ -43,7 +51,15 @@ impl Opened {
     pub(crate) fn store(&self) -> Arc<dyn Store> {
         match self {
             Self::Sqlite(store) => Arc::<SqliteStore>::clone(store),
-            Self::Postgres(store) => Arc::<PostgresStore>::clone(store),
+            Self::Postgres { store, .. } => Arc::<PostgresStore>::clone(store),
+        }
+    }
+
+    /// Time and randomness. Where others write too, the time is the database's.
+    pub(crate) fn surroundings(&self) -> Surroundings {
+        match self {
+            Self::Sqlite(_) => Surroundings::default(),
+            Self::Postgres { clock, .. } => going_by(clock),
         }
     }
 
@@ -51,11 +67,18 @@ impl Opened {
     pub(crate) async fn close(self) -> Result<(), tokio::task::JoinError> {
         match self {
             Self::Sqlite(store) => spawn_blocking(move || store.close()).await,
-            Self::Postgres(store) => {
+            Self::Postgres { store, .. } => {
                 store.close().await;
                 Ok(())
             }
         }
+    }
+}
+
+fn going_by(clock: &Arc<DatabaseClock>) -> Surroundings {
+    Surroundings {
+        clock: Arc::<DatabaseClock>::clone(clock),
+        ..Surroundings::default()
     }
 }
 

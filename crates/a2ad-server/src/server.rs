@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 
 use a2ad_backends::{EchoAgent, ScriptAgent};
 use a2ad_core::agent::Agent;
-use a2ad_core::clock::Surroundings;
 use a2ad_core::engine::{AgentSpec, Engine, EngineOptions, Hub, Retention};
 use a2ad_proto::{AgentCard, AgentId};
 use a2ad_transport::auth::Auth;
@@ -117,7 +116,7 @@ impl Server {
         let address = Address::new(&url, grpc_at).ok_or(StartError::PublicUrl)?;
         let hub = Hub::new();
         let database = Opened::open(&config, Arc::clone(&hub)).await?;
-        let surroundings = Surroundings::default();
+        let surroundings = database.surroundings();
         let since = Duration::from_millis(surroundings.clock.now().as_millis().unsigned_abs());
         let options = EngineOptions {
             agents: agents.iter().map(Chosen::spec).collect(),

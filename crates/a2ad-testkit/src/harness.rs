@@ -50,8 +50,6 @@ impl std::fmt::Debug for Harness {
 impl Harness {
     /// Starts a server with an empty store.
     pub async fn start(binding: Binding, store: StoreKind) -> Self {
-        let folder = TempDir::new().expect("a temporary folder");
-        let agent = obedient();
         let database = match store {
             StoreKind::Sqlite => None,
             StoreKind::Postgres => {
@@ -60,6 +58,13 @@ impl Harness {
                 Some(url.parse().expect("the address of a database"))
             }
         };
+        Self::on(binding, database).await
+    }
+
+    /// Starts a server on a database, or on a file of its own.
+    pub async fn on(binding: Binding, database: Option<Database>) -> Self {
+        let folder = TempDir::new().expect("a temporary folder");
+        let agent = obedient();
         let handle = serve(&folder, database.as_ref(), &agent).await;
         Self {
             client: Box::new(Driven::connect(handle.addr(), binding).await),
@@ -77,17 +82,7 @@ impl Harness {
     /// If the store cannot be shared.
     pub async fn another(&self, binding: Binding) -> Self {
         assert!(self.database.is_some(), "a file has one server");
-        let folder = TempDir::new().expect("a temporary folder");
-        let agent = obedient();
-        let handle = serve(&folder, self.database.as_ref(), &agent).await;
-        Self {
-            client: Box::new(Driven::connect(handle.addr(), binding).await),
-            agent,
-            binding,
-            handle,
-            folder,
-            database: self.database.clone(),
-        }
+        Self::on(binding, self.database.clone()).await
     }
 
     /// Where the server listens.

@@ -24,7 +24,7 @@ const OPEN: &str = "
     SELECT now, now, now + $2, $3, $4
     FROM (SELECT coalesce($1::int8, (extract(epoch FROM statement_timestamp()) * 1000)::int8)
         AS now) AS clock
-    RETURNING id";
+    RETURNING id, beat_at";
 
 /// A lease that is over stays so: somebody may have taken its turns already. The instance itself
 /// leases nothing, so its own row may come back.
@@ -33,7 +33,7 @@ const BEAT: &str = "
     FROM (SELECT coalesce($1::int8, (extract(epoch FROM statement_timestamp()) * 1000)::int8)
         AS now) AS clock
     WHERE (id = ANY($3::int8[]) AND lease_until > clock.now) OR id = $4
-    RETURNING id";
+    RETURNING id, beat_at";
 
 /// Anything at all that is written.
 const CHECK: &str = "UPDATE holders SET beat_at = beat_at WHERE id = $1 RETURNING id";
@@ -83,10 +83,26 @@ impl Holders {
         i64::try_from(self.ground.options.lease.as_millis()).unwrap_or(i64::MAX)
     }
 
+    /// What the machine's clock says as the database is asked.
+    fn asked(&self) -> Option<i64> {
+        let clock = self.ground.options.clock.as_ref()?;
+        Some(clock.machine())
+    }
+
+    /// Puts the clock right by what the database has said.
+    fn hear_time(&self, asked: Option<i64>, theirs: Option<i64>) {
+        if let (Some(clock), Some(asked), Some(theirs)) =
+            (&self.ground.options.clock, asked, theirs)
+        {
+            clock.hear(asked, theirs);
+        }
+    }
+
     /// Registers a holder of leases, or the instance itself.
     pub(super) async fn open(&self, instance: bool) -> Result<HolderId, Failure> {
         let options = &self.ground.options;
         let sent = Instant::now();
+        let asked = self.asked();
         let rows = self
             .slot
             .query(
@@ -98,6 +114,7 @@ impl Holders {
             .first()
             .ok_or_else(|| Failure::Damaged("a holder has no row".to_owned()))?;
         let id: i64 = row.try_get(0)?;
+        self.hear_time(asked, row.try_get(1).ok());
         if !instance {
             self.held().insert(id, sent);
         }
@@ -131,6 +148,7 @@ impl Holders {
     async fn beat_once(&self, deadline: Duration, instance: HolderId) -> bool {
         let ids: Vec<i64> = self.held().keys().copied().collect();
         let sent = Instant::now();
+        let asked = self.asked();
         let time = time(&self.ground.options);
         let lease = self.lease_ms();
         let parameters: [Parameter<'_>; 4] = [&time, &lease, &ids, &instance.0];
@@ -138,6 +156,7 @@ impl Holders {
         let answer = tokio::time::timeout(deadline, beat).await;
         let answered = match &answer {
             Ok(Ok(rows)) => {
+                self.hear_time(asked, rows.first().and_then(|row| row.try_get(1).ok()));
                 let alive: Vec<i64> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
                 let mut held = self.held();
                 for id in &ids {

@@ -14,11 +14,12 @@
 //! | `lane`, `queue`, `transact` | from a change to its commit |
 //! | `gather`, `batch`, `write`, `truth` | locking and reading, deciding, writing; what became of it |
 //! | `read`, `journal`, `list` | everything that only reads |
-//! | `claim`, `holders`, `purge` | leasing turns, keeping leases, deleting |
+//! | `claim`, `holders`, `clock`, `purge` | leasing turns, keeping leases, the time, deleting |
 //! | `news`, `watch` | what instances tell each other, and what they find out by themselves |
 
 mod batch;
 mod claim;
+mod clock;
 mod fail;
 mod gather;
 mod holders;
@@ -42,6 +43,7 @@ mod truth;
 mod watch;
 mod write;
 
+pub use clock::DatabaseClock;
 pub use open::OpenError;
 pub use options::{PostgresOptions, TimeSource};
 pub use store::PostgresStore;

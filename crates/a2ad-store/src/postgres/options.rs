@@ -3,12 +3,14 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use a2ad_core::clock::Surroundings;
 use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
 
+use super::clock::DatabaseClock;
 use super::open::OpenError;
 
 /// Whose clock says when turns are due and leases are over.
@@ -46,6 +48,8 @@ pub struct PostgresOptions {
     pub patience: Duration,
     /// Time and randomness.
     pub surroundings: Surroundings,
+    /// A clock to be put right by the database's. Whoever shares the database should go by it.
+    pub clock: Option<Arc<DatabaseClock>>,
     /// Whose clock counts for turns and leases.
     pub time: TimeSource,
     /// How many changes may wait for a lane. When that many wait, further ones are refused with
@@ -70,6 +74,7 @@ impl PostgresOptions {
             connect_timeout: Duration::from_secs(5),
             patience: Duration::from_secs(10),
             surroundings: Surroundings::default(),
+            clock: None,
             time: TimeSource::Database,
             queue_max: 16_384,
             queue_bytes_max: 64 << 20,

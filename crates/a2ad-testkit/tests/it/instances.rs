@@ -2,10 +2,13 @@
 
 use std::time::Duration;
 
+use a2ad_pgkit::{Cluster, Durability};
 use a2ad_proto::{GetTaskRequest, ListTasksRequest, StreamResponse, Task, TaskState};
 use a2ad_testkit::client::{at_once, drain, text, text_in, text_to};
 use a2ad_testkit::harness::{Binding, Harness, StoreKind};
+use a2ad_testkit::http::call;
 use futures_util::future::join_all;
+use hyper::Method;
 
 async fn two() -> (Harness, Harness) {
     let one = Harness::start(Binding::JsonRpc, StoreKind::Postgres).await;
@@ -194,4 +197,53 @@ async fn many_callers_at_both_lose_nothing() {
         assert_eq!(list.total_size, 200);
     }
     assert_eq!(one.agent_begun() + other.agent_begun(), 200);
+}
+
+/// Asks for readiness until it is as wanted.
+async fn until_ready(server: &Harness, wanted: bool) {
+    loop {
+        let answer = call(server.addr(), Method::GET, "/readyz", &[], "").await;
+        if answer.unwrap().status.is_success() == wanted {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_without_its_database_says_so_and_comes_back_by_itself() {
+    let cluster = || Cluster::start(Durability::Full);
+    let mut cluster = tokio::task::spawn_blocking(cluster).await.unwrap();
+    let database = cluster.create().parse().unwrap();
+    let server = Harness::on(Binding::HttpJson, Some(database)).await;
+    let kept = server.client.send(text("words one two")).await.unwrap();
+
+    cluster.kill();
+    until_ready(&server, false).await;
+    let body = r#"{"message":{"messageId":"m","role":"ROLE_USER","parts":[{"text":"echo x"}]}}"#;
+    let json = [("content-type", "application/json"), ("a2a-version", "1.0")];
+    let get = format!("/tasks/{}", kept.id);
+    for (method, path, body) in [
+        (Method::POST, "/message:send", body),
+        (Method::GET, get.as_str(), ""),
+        (Method::GET, "/tasks", ""),
+    ] {
+        let answer = call(server.addr(), method, path, &json, body)
+            .await
+            .unwrap();
+        assert_eq!(answer.status, 503, "{path}: {answer:?}");
+        assert!(answer.headers.contains_key("retry-after"), "{path}");
+        let shown = String::from_utf8_lossy(&answer.body).into_owned();
+        assert!(!shown.contains("postgres"), "{shown}");
+    }
+
+    let restarted = tokio::task::spawn_blocking(move || {
+        cluster.restart();
+        cluster
+    });
+    let _cluster = restarted.await.unwrap();
+    until_ready(&server, true).await;
+    assert_eq!(server.client.get(of(&kept)).await.unwrap(), kept);
+    let next = server.client.send(text("echo again")).await.unwrap();
+    assert_eq!(next.status.state, TaskState::Completed);
 }
