@@ -48,6 +48,8 @@ pub struct Cluster {
     settings: Vec<String>,
     server: Option<Server>,
     databases: AtomicU32,
+    /// The folder is removed when the server ends.
+    fleeting: bool,
 }
 
 /// The user that everything belongs to; it needs no password.
@@ -112,6 +114,7 @@ impl Cluster {
             settings: Vec::new(),
             server: None,
             databases: AtomicU32::new(0),
+            fleeting: false,
         }
     }
 
@@ -121,7 +124,18 @@ impl Cluster {
     /// If it does not come up.
     pub fn shared() -> &'static Self {
         static SHARED: OnceLock<Cluster> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(Durability::None))
+        SHARED.get_or_init(|| {
+            let until = Instant::now() + START;
+            loop {
+                let mut cluster = Self::prepare(Durability::None);
+                // Nobody drops what is static, so its folder goes with the server.
+                cluster.fleeting = true;
+                if cluster.comes_up(until) {
+                    break cluster;
+                }
+                assert!(Instant::now() < until, "no server comes up");
+            }
+        })
     }
 
     /// Its port on 127.0.0.1.
@@ -206,20 +220,25 @@ impl Cluster {
     pub fn restart(&mut self) {
         self.stop();
         let until = Instant::now() + START;
-        while self.server.is_none() {
-            let mut server = Server::start(self.arguments(), &self.log_file());
-            if server.is_up(self.port, until) {
-                self.server = Some(server);
-            } else {
-                // The port was taken, or what the last life has left is not cleared away yet.
-                assert!(Instant::now() < until, "no server:\n{}", self.log());
-                server.end("KILL");
-                std::thread::sleep(Duration::from_millis(100));
-                if self.databases.load(Ordering::Relaxed) == 0 {
-                    self.port = free_port();
-                }
+        while !self.comes_up(until) {
+            // The port was taken, or what the last life has left is not cleared away yet.
+            assert!(Instant::now() < until, "no server:\n{}", self.log());
+            std::thread::sleep(Duration::from_millis(100));
+            if self.databases.load(Ordering::Relaxed) == 0 {
+                self.port = free_port();
             }
         }
+    }
+
+    fn comes_up(&mut self, until: Instant) -> bool {
+        let folder = self.fleeting.then(|| self.folder.path());
+        let mut server = Server::start(self.arguments(), &self.log_file(), folder);
+        if server.is_up(self.port, until) {
+            self.server = Some(server);
+            return true;
+        }
+        server.end("KILL");
+        false
     }
 
     fn arguments(&self) -> Vec<String> {

@@ -69,8 +69,10 @@ pub(crate) fn copy(from: &Path, to: &Path) {
 }
 
 /// Starts what its arguments say, tells its process id, and ends it when the input ends; ends with
-/// it.
+/// it. Its first argument is a folder that goes then, or empty.
 const WATCH: &str = r#"
+folder=$1
+shift
 exec 3<&0 </dev/null
 "$@" 3<&- & server=$!
 trap '' INT TERM HUP
@@ -80,6 +82,7 @@ exec >&-
 exec 3<&-
 wait "$server"
 kill -KILL "$reader" 2>/dev/null
+[ -z "$folder" ] || rm -rf "$folder"
 "#;
 
 /// A running server. It does not outlive us, however we end.
@@ -90,10 +93,12 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub(crate) fn start(arguments: Vec<String>, log: &Path) -> Self {
+    /// Starts one. When it ends, `folder` is removed.
+    pub(crate) fn start(arguments: Vec<String>, log: &Path, folder: Option<&Path>) -> Self {
         let log = fs::File::options().create(true).append(true).open(log);
         let mut command = command("sh");
         command.args(["-c", WATCH, "watch"]);
+        command.arg(folder.unwrap_or(Path::new("")));
         command.arg(binaries::folder().join("bin/postgres"));
         command.args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());

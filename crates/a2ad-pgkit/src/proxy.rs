@@ -1,6 +1,7 @@
 //! A proxy that knows PostgreSQL's messages: it cuts connections in the middle of a commit, tells
 //! of another version, or deals one connection out to all who ask.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -27,6 +28,10 @@ pub struct Behaviour {
     pub fault: Mutex<Option<Fault>>,
     /// What the server is said to be.
     pub version: Mutex<Option<&'static str>>,
+    /// After that, nobody is let in.
+    pub then_close: AtomicBool,
+    /// Nothing comes through, but nothing is closed either.
+    pub stalled: AtomicBool,
     /// How often a commit was cut.
     pub cuts: Mutex<u32>,
     /// All connections end, and none is let in.
@@ -183,12 +188,14 @@ async fn questions(
             let fault = lock(&behaviour.fault).take();
             if let Some(fault) = fault {
                 *lock(&behaviour.cuts) += 1;
-                if fault == Fault::Question {
-                    return None;
+                if fault == Fault::Answer {
+                    silent.cancel();
+                    server.write_all(&message).await.ok()?;
+                    tokio::time::sleep(Duration::from_millis(50)).await;
                 }
-                silent.cancel();
-                server.write_all(&message).await.ok()?;
-                tokio::time::sleep(Duration::from_millis(50)).await;
+                if behaviour.then_close.load(Ordering::Relaxed) {
+                    lock(&behaviour.closed).cancel();
+                }
                 return None;
             }
         }
@@ -213,6 +220,9 @@ async fn answers(
             message.truncate(1);
             message.extend((body.len() as u32 + 4).to_be_bytes());
             message.extend(body.as_bytes());
+        }
+        while behaviour.stalled.load(Ordering::Relaxed) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
         }
         if silent.is_cancelled() {
             // Not a word more.

@@ -1,22 +1,24 @@
 //! What a PostgreSQL store does in a second, with server and client on this machine and every
-//! commit synced: durable accepts, claims with the finish of what was claimed, whole turns in one
-//! commit, loads, first pages of lists.
+//! commit synced: durable accepts, claims with the finish of what was claimed, tasks born leased and
+//! finished, loads, first pages of lists; and how long it takes until another instance hears.
 //!
 //! `cargo bench -p a2ad-store --bench postgres -- [tasks of each kind] [callers] [stores] [tasks
 //! stored before]`
 #![expect(
     clippy::unwrap_used,
+    clippy::expect_used,
     clippy::print_stdout,
     reason = "a benchmark has nobody to report to but its reader"
 )]
 
-use std::sync::Arc;
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use a2ad_core::clock::{Clock, Random, SystemClock, SystemRandom};
 use a2ad_core::contract::sample::{alice, change, finish, submit, unborn};
-use a2ad_core::keys::{HolderId, Number};
+use a2ad_core::keys::{HolderId, Number, TaskKey};
 use a2ad_core::store::{Change, Committed, ListFilter, Once, Store, Wake};
 use a2ad_core::task::{Head, Outcome};
 use a2ad_pgkit::{Cluster, Durability};
@@ -27,22 +29,45 @@ use tokio::task::JoinSet;
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-#[derive(Debug)]
-struct Deaf;
+/// Remembers when it heard of tasks that others changed.
+#[derive(Debug, Default)]
+struct Ears {
+    heard: Mutex<HashMap<TaskKey, Instant>>,
+}
 
-impl Wake for Deaf {
+impl Wake for Ears {
     fn committed(&self, _: Vec<Committed>) {}
     fn stopped(&self, reason: &str) {
         panic!("{reason}");
+    }
+    fn changed(&self, tasks: &[(TaskKey, Number)]) {
+        let now = Instant::now();
+        let mut heard = self.heard.lock().unwrap();
+        for (task, _) in tasks {
+            heard.entry(*task).or_insert(now);
+        }
     }
 }
 
 struct Instance {
     store: PostgresStore,
+    ears: Arc<Ears>,
     holder: HolderId,
 }
 
 impl Instance {
+    async fn open(url: &str) -> Self {
+        let options = PostgresOptions::at(url);
+        let ears = Arc::new(Ears::default());
+        let store = PostgresStore::open(options, ears.clone()).await.unwrap();
+        let holder = store.open_holder().await.unwrap();
+        Self {
+            store,
+            ears,
+            holder,
+        }
+    }
+
     async fn accept(&self, lease: bool) -> Change {
         let key = self.store.allot(1).await.unwrap().start;
         let head = unborn(self.store.public_ids(), key, &SystemRandom, &alice());
@@ -121,10 +146,7 @@ fn main() {
 async fn run(url: String, count: usize, callers: usize, stores: usize, before: usize) {
     let mut instances = Vec::new();
     for _ in 0..stores {
-        let options = PostgresOptions::at(&url);
-        let store = PostgresStore::open(options, Arc::new(Deaf)).await.unwrap();
-        let holder = store.open_holder().await.unwrap();
-        instances.push(Arc::new(Instance { store, holder }));
+        instances.push(Arc::new(Instance::open(&url).await));
     }
     let leased = |instance: Arc<Instance>| async move {
         let change = instance.accept(true).await;
@@ -188,7 +210,32 @@ async fn run(url: String, count: usize, callers: usize, stores: usize, before: u
         usize::from(page.tasks.len() == 50)
     })
     .await;
+    hear(&instances[0], &Instance::open(&url).await).await;
     for instance in &instances {
         instance.store.close().await;
     }
+}
+
+/// How long after a commit is answered the other instance hears of it, at 500 commits a second.
+async fn hear(one: &Instance, other: &Instance) {
+    let mut told = Vec::new();
+    for _ in 0..1_000 {
+        let change = one.accept(false).await;
+        let head = one.store.commit(change).await.unwrap().head;
+        told.push((head.identity.key, Instant::now()));
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let heard = other.ears.heard.lock().unwrap();
+    let times = told.iter().map(|(task, told)| {
+        let heard = heard.get(task).expect("it was heard of");
+        heard.saturating_duration_since(*told).as_secs_f64() * 1e3
+    });
+    let mut times: Vec<f64> = times.collect();
+    times.sort_by(f64::total_cmp);
+    println!(
+        "heard by another instance     p50 {:.1} ms   p99 {:.1} ms",
+        times[times.len() / 2],
+        times[times.len() * 99 / 100]
+    );
 }

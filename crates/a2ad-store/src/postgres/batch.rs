@@ -9,7 +9,7 @@ use a2ad_core::keys::{HolderId, Number, TaskKey, uuid_bits};
 use a2ad_core::store::{
     Applied, Change, ChangeError, Committed, ContextChoice, Once, OnceHit, StoreError,
 };
-use a2ad_core::task::{Entry, Head, Snapshot, TurnHead, TurnState};
+use a2ad_core::task::{Head, Snapshot, TurnHead, TurnState};
 use a2ad_proto::Timestamp;
 
 use super::names::ScopeKey;
@@ -416,15 +416,4 @@ pub(super) fn hit(task: TaskKey, once: &Once) -> OnceHit {
         number: once.number,
         body: once.body,
     }
-}
-
-/// Bytes of a change that wait with it.
-pub(super) fn size(change: &Change) -> usize {
-    let entries: usize = change.entries.iter().map(entry_size).sum();
-    let snapshot = change.snapshot.as_ref().map_or(0, Snapshot::size);
-    256 + entries + snapshot
-}
-
-fn entry_size(entry: &Entry) -> usize {
-    entry.bytes.len()
 }

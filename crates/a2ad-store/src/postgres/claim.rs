@@ -183,8 +183,8 @@ impl Claimer {
         let seqs: Vec<i64> = rows.iter().filter_map(|row| row.try_get(5).ok()).collect();
         let parameters: [Parameter<'_>; 2] = [&seqs, &holder.0];
         let stop = &self.ground.stop;
-        let found = truth::find(&self.slot, stop, backend, IS_CLAIMED, &parameters).await;
-        found.map(|rows| !rows.is_empty())
+        let found = truth::find(&self.slot, stop, backend, IS_CLAIMED, &parameters, |_| {});
+        found.await.map(|rows| !rows.is_empty())
     }
 }
 

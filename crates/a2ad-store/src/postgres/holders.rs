@@ -161,6 +161,7 @@ impl Holders {
             }
             Err(_) => {
                 tracing::warn!("the leases could not be extended in time");
+                self.slot.forget().await;
                 false
             }
         };
@@ -199,11 +200,19 @@ impl Holders {
 
     /// Says that the instance is there, and that it can write.
     pub(super) async fn check(&self, instance: HolderId) -> Result<(), Failure> {
-        let rows = self.slot.query(CHECK, &[&instance.0]).await?;
-        if rows.is_empty() {
-            return Err(Failure::Away(Arc::from("the instance is not registered")));
+        let parameters: [Parameter<'_>; 1] = [&instance.0];
+        let written = self.slot.query(CHECK, &parameters);
+        // Readiness wants to know now, not when every last hope is gone.
+        match tokio::time::timeout(self.ground.options.connect_timeout, written).await {
+            Ok(Ok(rows)) if rows.is_empty() => {
+                Err(Failure::Away(Arc::from("the instance is not registered")))
+            }
+            Ok(written) => written.map(drop),
+            Err(_) => {
+                self.slot.forget().await;
+                Err(Failure::Silent)
+            }
         }
-        Ok(())
     }
 
     /// Gives all leases up: their turns are anybody's to rescue at once.

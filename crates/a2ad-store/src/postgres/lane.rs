@@ -3,40 +3,32 @@
 //! All changes of a context go through one lane, so within an instance they keep their order and
 //! never wait for each other's locks.
 
-use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use a2ad_core::keys::{Number, PublicIds};
 use a2ad_core::store::{Applied, Change, ChangeError, ContextChoice, StoreError, Wake};
 use metrics::histogram;
-use tokio::sync::{Notify, oneshot};
 use tokio_util::task::TaskTracker;
 
-use super::batch::{Refusal, size};
+use super::batch::Refusal;
 use super::fail::Failure;
 use super::names::Names;
 use super::news::News;
 use super::options::TimeSource;
+use super::queue::{Answer, Queue};
 use super::session::{Backend, Ground, Parameter, Shared, Sixteen};
 use super::sessions::Slot;
-use super::transact::{self, Done, Place, Trouble, refused, transact};
-use super::{truth, write};
+use super::transact::{Done, Place, Trouble, refused, transact};
+use super::{gather, truth, write};
 use crate::metric;
 
-/// One transaction takes at most so many changes …
-const BATCH_MAX: usize = 512;
-/// … and bytes, so that nobody waits for more than a moment behind others.
-const BATCH_BYTES_MAX: usize = 4 << 20;
 /// So often a transaction that lost against another is tried again.
 const TRIES_MAX: u32 = 5;
 
 /// Counters have so many shards.
 const SHARDS: i64 = 64;
-
-/// What a caller waits for.
-type Answer = oneshot::Sender<Result<Applied, ChangeError>>;
 
 /// Hands changes to the lanes.
 #[derive(Debug)]
@@ -57,29 +49,6 @@ pub(super) struct Equipment {
     pub(super) instance: i64,
 }
 
-/// What waits for a lane, bounded by count and bytes; full means that a change is refused.
-#[derive(Debug)]
-struct Queue {
-    waiting: Mutex<Waiting>,
-    arrived: Notify,
-    count_max: usize,
-    bytes_max: usize,
-}
-
-#[derive(Debug, Default)]
-struct Waiting {
-    jobs: VecDeque<Job>,
-    bytes: usize,
-    closing: bool,
-}
-
-#[derive(Debug)]
-struct Job {
-    change: Change,
-    bytes: usize,
-    answer: Answer,
-}
-
 impl Lanes {
     /// Starts the lanes.
     pub(super) fn start(equipment: &Arc<Equipment>) -> Self {
@@ -87,12 +56,10 @@ impl Lanes {
         let count = options.lanes.max(1);
         let queues: Vec<Arc<Queue>> = (0..count)
             .map(|_| {
-                Arc::new(Queue {
-                    waiting: Mutex::default(),
-                    arrived: Notify::new(),
-                    count_max: options.queue_max.div_ceil(count),
-                    bytes_max: options.queue_bytes_max.div_ceil(count),
-                })
+                Arc::new(Queue::new(
+                    options.queue_max.div_ceil(count),
+                    options.queue_bytes_max.div_ceil(count),
+                ))
             })
             .collect();
         let tracker = TaskTracker::new();
@@ -140,8 +107,7 @@ impl Lanes {
     /// Takes no more changes; the lanes end when they have done those that wait.
     pub(super) fn close(&self) {
         for queue in &self.queues {
-            queue.lock().closing = true;
-            queue.arrived.notify_one();
+            queue.close();
         }
     }
 
@@ -154,101 +120,18 @@ impl Lanes {
 const STATEMENTS: &[&str] = &concat_statements();
 
 /// All that a lane sends, in one list.
-const fn concat_statements() -> [&'static str; transact::STATEMENTS.len() + write::STATEMENTS.len()]
-{
-    let mut all = [""; transact::STATEMENTS.len() + write::STATEMENTS.len()];
+const fn concat_statements() -> [&'static str; gather::STATEMENTS.len() + write::STATEMENTS.len()] {
+    let mut all = [""; gather::STATEMENTS.len() + write::STATEMENTS.len()];
     let mut at = 0;
     while at < all.len() {
-        all[at] = if at < transact::STATEMENTS.len() {
-            transact::STATEMENTS[at]
+        all[at] = if at < gather::STATEMENTS.len() {
+            gather::STATEMENTS[at]
         } else {
-            write::STATEMENTS[at - transact::STATEMENTS.len()]
+            write::STATEMENTS[at - gather::STATEMENTS.len()]
         };
         at += 1;
     }
     all
-}
-
-impl Queue {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn push(
-        &self,
-        change: Change,
-    ) -> Result<oneshot::Receiver<Result<Applied, ChangeError>>, StoreError> {
-        let bytes = size(&change);
-        let (answer, receiver) = oneshot::channel();
-        let mut waiting = self.lock();
-        if waiting.closing {
-            return Err(StoreError::Stopped(Arc::from("it was closed")));
-        }
-        // A single change larger than the bound still gets through when nothing else waits.
-        if waiting.jobs.len() >= self.count_max
-            || (waiting.bytes > 0 && waiting.bytes + bytes > self.bytes_max)
-        {
-            return Err(StoreError::Full(Arc::from("too many writes are waiting")));
-        }
-        waiting.bytes += bytes;
-        waiting.jobs.push_back(Job {
-            change,
-            bytes,
-            answer,
-        });
-        drop(waiting);
-        self.arrived.notify_one();
-        Ok(receiver)
-    }
-
-    /// Waits for work; `None` when there will be no more.
-    async fn take(&self) -> Option<(Vec<Change>, Vec<Answer>)> {
-        loop {
-            {
-                let mut waiting = self.lock();
-                if !waiting.jobs.is_empty() {
-                    return Some(waiting.take());
-                }
-                if waiting.closing {
-                    return None;
-                }
-            }
-            self.arrived.notified().await;
-        }
-    }
-
-    /// Puts changes back that have to be looked at again.
-    fn put_back(&self, jobs: Vec<(Change, Answer)>) {
-        let mut waiting = self.lock();
-        for (change, answer) in jobs.into_iter().rev() {
-            let bytes = size(&change);
-            waiting.bytes += bytes;
-            waiting.jobs.push_front(Job {
-                change,
-                bytes,
-                answer,
-            });
-        }
-    }
-}
-
-impl Waiting {
-    fn take(&mut self) -> (Vec<Change>, Vec<Answer>) {
-        let mut changes = Vec::new();
-        let mut answers = Vec::new();
-        let mut bytes = 0;
-        while changes.len() < BATCH_MAX
-            && let Some(next) = self.jobs.front()
-            && (changes.is_empty() || bytes + next.bytes <= BATCH_BYTES_MAX)
-            && let Some(job) = self.jobs.pop_front()
-        {
-            self.bytes -= job.bytes;
-            bytes += job.bytes;
-            changes.push(job.change);
-            answers.push(job.answer);
-        }
-        (changes, answers)
-    }
 }
 
 struct Lane {
@@ -329,8 +212,10 @@ impl Lane {
             &self.slot,
             &ground.stop,
             backend,
-            transact::IS_MARKED,
+            gather::IS_MARKED,
             &parameters,
+            // Those who wait behind it need not wait for the server.
+            |failure| refuse(self.queue.empty(), failure),
         );
         let committed = rows.await.map(|rows| !rows.is_empty());
         tracing::warn!(committed, "the connection was lost in mid-commit");
@@ -387,6 +272,9 @@ impl Lane {
 }
 
 fn refuse(answers: Vec<Answer>, failure: &Failure) {
+    if answers.is_empty() {
+        return;
+    }
     let error = failure.store_error();
     tracing::warn!(%error, changes = answers.len(), "a commit failed; nothing of it was kept");
     for sender in answers {

@@ -8,8 +8,9 @@ use a2ad_core::task::{Entry, Snapshot};
 use tokio_postgres::Row;
 
 use super::fail::Failure;
+use super::journal::{Journal, run_of, snapshot_of};
 use super::names::{FIND_CONTEXT, context_parameters};
-use super::read::{Journal, Reader, run_of, snapshot_of};
+use super::read::Reader;
 use crate::snapshot::FOLDED_BYTES;
 
 /// Where nothing comes before.

@@ -11,15 +11,18 @@
 //! | `options`, `tls`, `open`, `migrate` | where the database is, getting hold of it, why that failed |
 //! | `session`, `sessions`, `fail` | connections that come back, and what an error means |
 //! | `names` | the numbers of agents, scopes and contexts |
-//! | `lane`, `transact`, `batch`, `write`, `truth` | from a change to its commit |
-//! | `read`, `list` | everything that only reads |
+//! | `lane`, `queue`, `transact` | from a change to its commit |
+//! | `gather`, `batch`, `write`, `truth` | locking and reading, deciding, writing; what became of it |
+//! | `read`, `journal`, `list` | everything that only reads |
 //! | `claim`, `holders`, `purge` | leasing turns, keeping leases, deleting |
 //! | `news`, `watch` | what instances tell each other, and what they find out by themselves |
 
 mod batch;
 mod claim;
 mod fail;
+mod gather;
 mod holders;
+mod journal;
 mod lane;
 mod list;
 mod migrate;
@@ -28,6 +31,7 @@ mod news;
 mod open;
 mod options;
 mod purge;
+mod queue;
 mod read;
 mod session;
 mod sessions;

@@ -86,6 +86,11 @@ impl Slot {
         }
     }
 
+    /// Gives up whatever connection there is.
+    pub(crate) async fn forget(&self) {
+        *self.current.write().await = None;
+    }
+
     async fn live(&self) -> Option<Shared> {
         let current = self.current.read().await;
         current.as_ref().filter(|it| !it.is_closed()).cloned()

@@ -23,12 +23,14 @@ const END: &str = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 
 /// What `sql` answers once nobody works on the transaction any more. Asks for as long as it takes,
 /// since either answer would be wrong if it were guessed; `None` if the store is closed meanwhile.
+/// While the server is away, `away` is told each time.
 pub(super) async fn find(
     slot: &Slot,
     stop: &CancellationToken,
     backend: &Backend,
     sql: &'static str,
     parameters: &[Parameter<'_>],
+    away: impl Fn(&Failure),
 ) -> Option<Vec<Row>> {
     loop {
         match ask(slot, backend, sql, parameters).await {
@@ -37,6 +39,7 @@ pub(super) async fn find(
             Err(failure) => {
                 let error = failure.store_error();
                 tracing::debug!(%error, "what became of a commit cannot be found out yet");
+                away(&failure);
             }
         }
         tokio::select! {

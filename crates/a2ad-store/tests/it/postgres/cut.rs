@@ -1,14 +1,16 @@
 //! Connections that are lost in the middle of a commit.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use a2ad_core::contract::sample::{alice, once};
 use a2ad_core::store::{ChangeError, Store as _, StoreError};
 use a2ad_pgkit::Cluster;
 use a2ad_pgkit::proxy::{Fault, Proxy};
+use a2ad_store::PostgresOptions;
 use futures_util::future::join_all;
 
-use super::rig::{Instance, eventually_asked};
+use super::rig::{Instance, eventually, eventually_asked};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_is_told_of_a_cut_commit_is_told_the_truth() {
@@ -121,4 +123,45 @@ async fn while_the_server_is_away_calls_fail_at_once_and_then_work_again() {
         instance.store.commit(change.clone()).await.is_ok()
     })
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_waits_behind_a_cut_commit_does_not_wait_for_the_server() {
+    let cluster = Cluster::shared();
+    let database = cluster.create_database();
+    let proxy = Proxy::start(cluster.port()).await;
+    let options = PostgresOptions {
+        lanes: 1,
+        ..PostgresOptions::at(proxy.url(&database))
+    };
+    let instance = Instance::open_with(options).await;
+    let first = instance.submission(None).await;
+    let second = instance.submission(None).await;
+    let key = first.head.identity.key;
+    *proxy.behaviour.fault.lock().unwrap() = Some(Fault::Answer);
+    proxy.behaviour.then_close.store(true, Ordering::Relaxed);
+    let mut cut = Box::pin(instance.store.commit(first));
+    eventually_polled(&mut cut, || *proxy.behaviour.cuts.lock().unwrap() == 1).await;
+    let refused = instance.store.commit(second).await.unwrap_err();
+    assert!(
+        matches!(refused, ChangeError::Store(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    // Whoever was in the middle of it is told the truth, as soon as there is one.
+    proxy.reopen();
+    let told = cut.await;
+    let witness = Instance::open(&cluster.url(&database)).await;
+    let stored = witness.store.version(key).await.unwrap();
+    assert_eq!(told.is_ok(), stored.is_some());
+}
+
+/// Waits for something that has to happen before `future` is done.
+async fn eventually_polled<T: std::fmt::Debug>(
+    future: &mut (impl Future<Output = T> + Unpin),
+    is_so: impl FnMut() -> bool,
+) {
+    tokio::select! {
+        early = future => panic!("{early:?}"),
+        () = eventually("the commit is cut", is_so) => {}
+    }
 }

@@ -109,6 +109,66 @@ async fn in_a_shared_context_one_works_and_nothing_is_stuck() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_that_meet_in_a_context_do_not_miss_each_other() {
+    let instances = two().await;
+    let holder = holder(&instances[0]).await;
+    for round in 0..50 {
+        let context = format!("c{round}");
+        // Both open it: one is first, the other waits.
+        let mut first = Vec::new();
+        for instance in &instances {
+            let mut change = instance.submission(Some(&context)).await;
+            change.lease_to = Some(holder);
+            first.push(instance.store.commit(change));
+        }
+        let heads = join_all(first).await.into_iter().map(|it| it.unwrap().head);
+        let (working, waiting): (Vec<_>, Vec<_>) =
+            heads.partition(|head| head.turns[0].state == TurnState::Leased);
+        assert_eq!((working.len(), waiting.len()), (1, 1));
+        assert_eq!(waiting[0].turns[0].state, TurnState::Waiting);
+        // One ends while another comes: somebody goes ahead, and nobody is left waiting alone.
+        let third = instances[1].submission(Some(&context)).await;
+        let (ended, third) = tokio::join!(
+            instances[0].store.commit(end(&working[0])),
+            instances[1].store.commit(third),
+        );
+        ended.unwrap();
+        let second = instances[0].store.head(waiting[0].identity.key).await;
+        let second = second.unwrap().unwrap();
+        assert_eq!(second.turns[0].state, TurnState::Ready);
+        assert_eq!(third.unwrap().head.turns[0].state, TurnState::Waiting);
+        // The last one ends at the moment in which another one comes.
+        let wanted = vec![(alice().agent, 1)];
+        for _ in 0..2 {
+            let claims = instances[0].store.claim(holder, wanted.clone()).await;
+            let task = claims.unwrap().turns[0].turn.task;
+            let head = instances[0].store.head(task).await.unwrap().unwrap();
+            let fourth = instances[1].submission(Some(&context)).await;
+            let (ended, came) = tokio::join!(
+                instances[0].store.commit(end(&head)),
+                instances[1].store.commit(fourth),
+            );
+            ended.unwrap();
+            came.unwrap();
+        }
+        for left in 0..3 {
+            let claims = instances[0].store.claim(holder, wanted.clone()).await;
+            let Some(claimed) = claims.unwrap().turns.pop() else {
+                assert_eq!(left, 2, "somebody waits for nobody");
+                break;
+            };
+            let head = instances[0].store.head(claimed.turn.task).await;
+            instances[0]
+                .store
+                .commit(end(&head.unwrap().unwrap()))
+                .await
+                .unwrap();
+        }
+    }
+    assert_eq!(instances[0].store.stats().await.unwrap().turns, [0, 0, 0]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_request_is_carried_out_once_wherever_it_comes_in() {
     let instances = two().await;
     for round in 0..20 {
@@ -142,6 +202,8 @@ async fn of_two_instances_that_change_a_task_one_wins() {
         let won: Vec<_> = results.iter().flatten().collect();
         assert_eq!(won.len(), 1, "{results:?}");
         head = Arc::clone(&won[0].head);
+        let lost = results.iter().find_map(|result| result.as_ref().err());
+        assert!(matches!(lost, Some(ChangeError::Conflict)), "{lost:?}");
     }
     let journal = instances[1]
         .store

@@ -1,6 +1,7 @@
 //! Leases that run out, and those who do not know it yet.
 
-use std::time::Duration;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
 
 use a2ad_core::clock::{Clock as _, SystemClock};
 use a2ad_core::contract::sample::{alice, change, said, say};
@@ -100,6 +101,83 @@ async fn the_turns_of_an_instance_that_is_cut_off_go_to_another() {
     let holder = cut_off.store.open_holder().await.unwrap();
     let born = cut_off.begin_leased(holder).await;
     assert_eq!(born.turns[0].state, TurnState::Leased);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_falls_silent_is_noticed_and_then_forgotten_about() {
+    let cluster = Cluster::shared();
+    let database = cluster.create_database();
+    let proxy = Proxy::start(cluster.port()).await;
+    let options = PostgresOptions {
+        connect_timeout: Duration::from_millis(300),
+        ..short(&proxy.url(&database))
+    };
+    let instance = Instance::open_with(options).await;
+    let holder = instance.store.open_holder().await.unwrap();
+    instance.store.check().await.unwrap();
+    proxy.behaviour.stalled.store(true, Ordering::Relaxed);
+    let begin = Instant::now();
+    instance.store.check().await.unwrap_err();
+    eventually("the lease is over", || {
+        instance.ears.lost.lock().unwrap().contains(&holder)
+    })
+    .await;
+    assert!(begin.elapsed() < LEASE * 5);
+    proxy.behaviour.stalled.store(false, Ordering::Relaxed);
+    eventually_asked("it is ready again", || async {
+        instance.store.check().await.is_ok()
+    })
+    .await;
+    instance.store.open_holder().await.unwrap();
+}
+
+/// A runtime of its own, so that it can be brought to a standstill.
+fn frozen_runtime() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).enable_all().build().unwrap()
+}
+
+#[test]
+fn an_instance_that_was_frozen_is_refused_and_learns_of_it() {
+    let url = Cluster::shared().create();
+    let [its, ours] = [frozen_runtime(), frozen_runtime()];
+    let (frozen, holder, head) = its.block_on(async {
+        let instance = Instance::open_with(short(&url)).await;
+        let holder = instance.store.open_holder().await.unwrap();
+        let head = instance.begin_leased(holder).await;
+        (instance, holder, head)
+    });
+    // For three leases, nothing of it moves: no beat, no answer, no timer.
+    its.spawn(async { std::thread::sleep(LEASE * 3) });
+    let rescued = ours.block_on(async {
+        let other = Instance::open_with(short(&url)).await;
+        eventually_asked("the turn is found", || async {
+            !other.store.orphans(9).await.unwrap().is_empty()
+        })
+        .await;
+        let rescue = change(&head, &[lost(&head)], SystemClock.now());
+        let head = other.store.commit(rescue).await.unwrap().head;
+        let holder = other.store.open_holder().await.unwrap();
+        let wanted = vec![(alice().agent, 1)];
+        assert_eq!(
+            other.store.claim(holder, wanted).await.unwrap().turns.len(),
+            1
+        );
+        head
+    });
+    its.block_on(async {
+        // What it was about to say when it froze, and what it says with the newest version in hand.
+        let late = frozen.store.commit(end(&head)).await.unwrap_err();
+        assert!(matches!(late, ChangeError::Fenced), "{late:?}");
+        let mut believed = (*rescued).clone();
+        believed.turns.clone_from(&head.turns);
+        let late = frozen.store.commit(end(&believed)).await.unwrap_err();
+        assert!(matches!(late, ChangeError::Fenced), "{late:?}");
+        eventually("it learns of it", || {
+            frozen.ears.lost.lock().unwrap().contains(&holder)
+        })
+        .await;
+    });
 }
 
 #[tokio::test]
