@@ -129,6 +129,21 @@ impl Proxy {
         lock(&self.behaviour.closed).cancel();
     }
 
+    /// Cuts the next commit in this way; whether one came within `patience`.
+    pub async fn cut_next_commit(&self, fault: Fault, patience: Duration) -> bool {
+        let cuts = || *lock(&self.behaviour.cuts);
+        let before = cuts();
+        *lock(&self.behaviour.fault) = Some(fault);
+        let cut = async {
+            while cuts() == before {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(patience, cut).await.is_ok();
+        *lock(&self.behaviour.fault) = None;
+        in_time
+    }
+
     /// Lets connections in again.
     pub fn reopen(&self) {
         *lock(&self.behaviour.closed) = CancellationToken::new();

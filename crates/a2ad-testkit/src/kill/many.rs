@@ -2,6 +2,8 @@
 //! connections between them are cut, all under load that goes to any instance at any call.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use a2ad_pgkit::proxy::Fault as CommitFault;
@@ -43,7 +45,7 @@ pub struct Plan {
     /// How often an instance is frozen for longer than its lease.
     pub freezes: u32,
     /// How often connections between an instance and PostgreSQL are cut: all of them for a while,
-    /// or one after the other in mid-commit, in turn.
+    /// or one after the other in mid-commit; or nothing comes through; in turn.
     pub cuts: u32,
     /// How many clients ask at once.
     pub clients: usize,
@@ -86,6 +88,11 @@ pub enum Fault {
     },
     /// No connection between an instance and PostgreSQL for a while.
     CutOff {
+        /// How long.
+        lasts: Duration,
+    },
+    /// Nothing that PostgreSQL says reaches an instance for a while, though all is open.
+    Silence {
         /// How long.
         lasts: Duration,
     },
@@ -144,13 +151,16 @@ impl Plan {
             faults.push(Fault::Freeze { beyond });
         }
         for number in 0..self.cuts {
-            faults.push(match number % 3 {
+            faults.push(match number % 4 {
                 // Long enough to lose the lease, or just a moment.
                 0 => Fault::CutOff {
                     lasts: Duration::from_millis(lease + 500 + dice.below(1_500)),
                 },
                 1 => Fault::CutCommits {
                     count: 2 + u32::try_from(dice.below(6)).unwrap_or(0),
+                },
+                2 => Fault::Silence {
+                    lasts: Duration::from_millis(dice.below(lease * 2)),
                 },
                 _ => Fault::CutOff {
                     lasts: Duration::from_millis(dice.below(500)),
@@ -283,6 +293,7 @@ impl Run<'_> {
                 self.kill_postgres(at, down, instance_too).await?;
             }
             Fault::CutOff { lasts } => self.cut_off(at, lasts).await,
+            Fault::Silence { lasts } => self.silence(at, lasts).await,
             Fault::CutCommits { count } => self.cut_commits(at, count).await,
         }
         self.fleet.all_ready(&self.trial).await?;
@@ -370,6 +381,14 @@ impl Run<'_> {
         self.trial.struck("instances cut off");
     }
 
+    async fn silence(&mut self, at: usize, lasts: Duration) {
+        let stalled = &self.fleet.proxy(at).behaviour.stalled;
+        stalled.store(true, Ordering::Relaxed);
+        sleep(lasts).await;
+        stalled.store(false, Ordering::Relaxed);
+        self.trial.struck("silences");
+    }
+
     async fn cut_commits(&mut self, at: usize, count: u32) {
         for number in 0..count {
             let fault = if number % 2 == 0 {
@@ -391,7 +410,7 @@ impl Run<'_> {
             return probes;
         };
         for _ in 0..PROBES {
-            let shared = std::sync::Arc::clone(&self.trial.shared);
+            let shared = Arc::clone(&self.trial.shared);
             self.probes += 1;
             let number = 1_000_000 + self.probes;
             let mut client = Client::new(shared, self.plan.seed, number, Duration::ZERO);
@@ -419,14 +438,15 @@ mod tests {
     fn every_kind_of_fault_comes_as_often_as_it_was_asked_for() {
         let mut plan = Plan::new("a2ad", 7);
         (plan.kills, plan.postgres_kills) = (20, 8);
-        (plan.freezes, plan.cuts) = (4, 9);
+        (plan.freezes, plan.cuts) = (4, 8);
         let faults = plan.faults();
         let count = |kind: fn(&Fault) -> bool| faults.iter().filter(|it| kind(it)).count();
         assert_eq!(count(|it| matches!(it, Fault::Kill { .. })), 20);
         assert_eq!(count(|it| matches!(it, Fault::KillPostgres { .. })), 8);
         assert_eq!(count(|it| matches!(it, Fault::Freeze { .. })), 4);
-        assert_eq!(count(|it| matches!(it, Fault::CutOff { .. })), 6);
-        assert_eq!(count(|it| matches!(it, Fault::CutCommits { .. })), 3);
+        assert_eq!(count(|it| matches!(it, Fault::CutOff { .. })), 4);
+        assert_eq!(count(|it| matches!(it, Fault::Silence { .. })), 2);
+        assert_eq!(count(|it| matches!(it, Fault::CutCommits { .. })), 2);
         assert_eq!(faults, plan.faults());
         plan.seed = 8;
         assert_ne!(faults, plan.faults());

@@ -98,11 +98,14 @@ impl Shared {
     /// Does something at a server for as long as that one counts as up.
     pub(super) async fn while_up<T>(&self, up: Up, work: impl Future<Output = T>) -> Option<T> {
         let mut servers = self.servers.clone();
-        let gone = servers.wait_for(|all| all.iter().all(|it| it.life != up.life));
+        let gone = async {
+            let gone = servers.wait_for(|all| all.iter().all(|it| it.life != up.life));
+            gone.await.is_ok()
+        };
         tokio::select! {
             biased;
             done = work => Some(done),
-            Ok(_) = gone => None,
+            true = gone => None,
         }
     }
 

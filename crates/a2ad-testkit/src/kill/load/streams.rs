@@ -29,7 +29,7 @@ pub(super) enum PartEnd {
 
 impl Client {
     /// A streaming send, read to its end over as many cuts as come.
-    async fn stream(&mut self) {
+    pub(super) async fn stream(&mut self) {
         let words = if self.dice.chance(30) {
             20 + self.dice.below(40)
         } else {
@@ -58,7 +58,7 @@ impl Client {
                 usize::MAX
             };
             let up = self.shared.up().await;
-            let asking = Asking::new(method, &params, after).up_to(frames_max);
+            let asking = Asking::on(method, &params, seen).up_to(frames_max);
             let (frames, end) = asking.read(&self.shared, up).await;
             if after.is_some() {
                 self.shared.history().tried.resumes += 1;
@@ -128,7 +128,7 @@ impl Client {
     }
 
     /// Subscribes to a task that somebody else's message began.
-    async fn watch(&mut self) {
+    pub(super) async fn watch(&mut self) {
         let words = 10 + self.dice.below(20);
         let (id, request) = self.new_message(words);
         let Some(task) = self.acknowledged(&id, &at_once(request)).await else {
@@ -145,7 +145,7 @@ impl Client {
             let after = seen.map(|frame| frame.number);
             let up = self.shared.up().await;
             let params = json!({"id": task.id});
-            let asking = Asking::new("SubscribeToTask", &params, after);
+            let asking = Asking::on("SubscribeToTask", &params, seen);
             let (frames, end) = asking.read(&self.shared, up).await;
             if after.is_some() {
                 self.shared.history().tried.resumes += 1;
@@ -181,7 +181,7 @@ impl Client {
     }
 
     /// Reads a task's stream again from somewhere in its middle.
-    async fn replay(&mut self) {
+    pub(super) async fn replay(&mut self) {
         let Some(own) = self.some_own() else { return };
         let up = self.shared.up().await;
         // Every task has at least its first entry.
@@ -218,6 +218,8 @@ pub(super) struct Asking<'a> {
     method: &'a str,
     params: &'a serde_json::Value,
     after: Option<u64>,
+    /// The end of the task has been shown by then.
+    over: bool,
     frames_max: usize,
 }
 
@@ -227,7 +229,16 @@ impl<'a> Asking<'a> {
             method,
             params,
             after,
+            over: false,
             frames_max: usize::MAX,
+        }
+    }
+
+    /// To be read on after the last frame that was seen, if there was one.
+    pub(super) fn on(method: &'a str, params: &'a serde_json::Value, seen: Option<&Frame>) -> Self {
+        Self {
+            over: seen.is_some_and(tells_the_end),
+            ..Self::new(method, params, seen.map(|frame| frame.number))
         }
     }
 
@@ -262,7 +273,11 @@ impl<'a> Asking<'a> {
             {
                 PartEnd::Cut
             }
-            PartEnd::Ended if shared.bears.early_ends && !has_ended(&frames) => PartEnd::Cut,
+            PartEnd::Ended
+                if shared.bears.early_ends && !frames.last().map_or(self.over, tells_the_end) =>
+            {
+                PartEnd::Cut
+            }
             end => end,
         };
         (frames, end)
@@ -333,10 +348,8 @@ impl<'a> Asking<'a> {
     }
 }
 
-/// Whether the last frame tells the end of the task.
-fn has_ended(frames: &[Frame]) -> bool {
-    let last = frames.last().and_then(|frame| state(&frame.json));
-    last.is_some_and(TaskState::is_terminal)
+fn tells_the_end(frame: &Frame) -> bool {
+    state(&frame.json).is_some_and(TaskState::is_terminal)
 }
 
 fn refusal(error: Option<&RawValue>, whole: &str) -> String {
