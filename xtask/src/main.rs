@@ -39,6 +39,8 @@ cargo xtask <command>
                       all of them with their tests
   deny                checks licences, sources and banned crates (installs cargo-deny once)
   soak [arguments]    the long kill test; by default 500 kills, and then 500 cuts
+  soak --postgres     the same for three instances on one PostgreSQL: 100 kills of instances, 20 of
+                      PostgreSQL, and instances that are frozen or cut off
   soak cuts           streams that are cut 500 times";
 
 fn main() -> ExitCode {

@@ -13,6 +13,7 @@
 
 mod binaries;
 mod process;
+pub mod proxy;
 
 use std::fs;
 use std::net::TcpListener;

@@ -29,6 +29,9 @@ pub enum StoreKind {
 /// How long a condition may take to come true. Reached only by a test that fails.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// How long turns may go on when the server stops.
+const DRAIN: Duration = Duration::from_millis(200);
+
 /// A running server, an agent that obeys, and a client.
 pub struct Harness {
     /// The client.
@@ -54,18 +57,21 @@ impl Harness {
             StoreKind::Sqlite => None,
             StoreKind::Postgres => {
                 let url = tokio::task::spawn_blocking(|| Cluster::shared().create()).await;
-                let url = url.expect("a database");
-                Some(url.parse().expect("the address of a database"))
+                Some(url.expect("a database"))
             }
         };
-        Self::on(binding, database).await
+        Self::start_on(binding, database.as_deref()).await
     }
 
-    /// Starts a server on a database, or on a file of its own.
-    pub async fn on(binding: Binding, database: Option<Database>) -> Self {
+    /// Starts a server on the database at this address, or on an empty file.
+    ///
+    /// # Panics
+    /// When that is no address.
+    pub async fn start_on(binding: Binding, database: Option<&str>) -> Self {
         let folder = TempDir::new().expect("a temporary folder");
         let agent = obedient();
-        let handle = serve(&folder, database.as_ref(), &agent).await;
+        let database = database.map(|url| url.parse().expect("the address of a database"));
+        let handle = serve(&folder, database.as_ref(), &agent, DRAIN).await;
         Self {
             client: Box::new(Driven::connect(handle.addr(), binding).await),
             agent,
@@ -81,8 +87,23 @@ impl Harness {
     /// # Panics
     /// If the store cannot be shared.
     pub async fn another(&self, binding: Binding) -> Self {
+        self.another_with(binding, DRAIN).await
+    }
+
+    /// The same, with so much patience when it stops.
+    pub async fn another_with(&self, binding: Binding, drain: Duration) -> Self {
         assert!(self.database.is_some(), "a file has one server");
-        Self::on(binding, self.database.clone()).await
+        let folder = TempDir::new().expect("a temporary folder");
+        let agent = obedient();
+        let handle = serve(&folder, self.database.as_ref(), &agent, drain).await;
+        Self {
+            client: Box::new(Driven::connect(handle.addr(), binding).await),
+            agent,
+            binding,
+            handle,
+            folder,
+            database: self.database.clone(),
+        }
     }
 
     /// Where the server listens.
@@ -114,7 +135,7 @@ impl Harness {
         if self.database.is_none() {
             tamper(&self.folder.path().join("data").join("a2ad.db"));
         }
-        self.handle = serve(&self.folder, self.database.as_ref(), &self.agent).await;
+        self.handle = serve(&self.folder, self.database.as_ref(), &self.agent, DRAIN).await;
         self.client = Box::new(Driven::connect(self.handle.addr(), self.binding).await);
     }
 
@@ -174,14 +195,19 @@ impl Harness {
     }
 }
 
-async fn serve(folder: &TempDir, database: Option<&Database>, agent: &Arc<Obedient>) -> Handle {
+async fn serve(
+    folder: &TempDir,
+    database: Option<&Database>,
+    agent: &Arc<Obedient>,
+    drain: Duration,
+) -> Handle {
     let mut config = Config::default();
     if let Some(database) = database {
         config.database_url = database.clone();
     }
     config.listen = "127.0.0.1:0".parse().expect("an address");
     config.data_dir = folder.path().join("data");
-    config.drain = Duration::from_millis(200);
+    config.drain = drain;
     config.agents = Vec::new();
     let mut described = AgentConfig::new("obedient".parse().expect("an id"));
     described.limits.backoff = Duration::from_millis(5);

@@ -385,7 +385,11 @@ impl Inner {
         })
     }
 
+    /// Room to begin a turn at once.
     pub(super) fn free_slot(&self, served: &Served) -> Option<OwnedSemaphorePermit> {
+        if self.life.closing.is_cancelled() {
+            return None;
+        }
         Arc::clone(&served.slots).try_acquire_owned().ok()
     }
 }

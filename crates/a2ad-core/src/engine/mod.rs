@@ -156,7 +156,7 @@ impl Holding {
 /// The two steps of stopping.
 #[derive(Debug, Default)]
 struct Life {
-    /// Take no new work; what runs may finish.
+    /// Begin no new work; what runs may finish.
     closing: CancellationToken,
     /// Hand back what runs; end streams and waits.
     over: CancellationToken,
@@ -234,7 +234,9 @@ impl Engine {
     /// Whether the engine takes work: it is not stopping, and the store can be written.
     pub async fn ready(&self) -> Result<(), EngineError> {
         let inner = &self.inner;
-        inner.refuse_if_closing()?;
+        if inner.life.closing.is_cancelled() {
+            return Err(EngineError::Unavailable(None));
+        }
         // Anybody may ask, and asking costs a write; so one answer serves for a moment.
         let recent = lock(&inner.checked).clone();
         if let Some((at, answer)) = recent
@@ -252,7 +254,7 @@ impl Engine {
         self.inner.hub.store_stopped().await
     }
 
-    /// Stops: takes no more work, lets what runs finish for as long as `patience`, then hands the
+    /// Stops: begins no more work, lets what runs finish for as long as `patience`, then hands the
     /// rest back, ends streams after a whole frame and answers blocked sends with the task as it
     /// is. Done when nothing of the engine runs any more.
     pub async fn drain(&self, patience: Duration) {
@@ -282,8 +284,15 @@ impl Inner {
         Arc::clone(&lock(&self.holding))
     }
 
+    /// Messages are taken until we close; or until the very end, if there may be others to work on
+    /// them, for then nobody who calls has to know that we are going.
     fn refuse_if_closing(&self) -> Result<(), EngineError> {
-        if self.life.closing.is_cancelled() {
+        let end = if self.store.exclusive() {
+            &self.life.closing
+        } else {
+            &self.life.over
+        };
+        if end.is_cancelled() {
             return Err(EngineError::Unavailable(None));
         }
         Ok(())

@@ -216,6 +216,8 @@ impl Inner {
         watching: &Watching,
         wanted: impl Fn(&Head) -> bool,
     ) -> Result<(), EngineError> {
+        // Where others may bring it about, a stop leaves it the time that turns have.
+        let _waited_for = (!self.store.exclusive()).then(|| self.turns.token());
         loop {
             let changed = watching.changed();
             tokio::pin!(changed);

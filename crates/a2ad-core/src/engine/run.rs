@@ -220,7 +220,7 @@ impl Inner {
 
 impl Inner {
     /// Fails the task of a turn that cannot be run, for example because its journal is damaged.
-    /// While the store is away the turn stays ours and is taken over at the next start.
+    /// If the store is gone for good the turn stays ours and is taken over at the next start.
     async fn give_up(&self, lease: &Lease, error: &EngineError) {
         if matches!(error, EngineError::Unavailable(_)) {
             return;
@@ -266,8 +266,8 @@ async fn run_turn(inner: &Arc<Inner>, lease: Lease, begin: Begin) -> Result<(), 
     let (head, fold, live) = match begin {
         Begin::Warm(warm) => (warm.head, warm.fold, warm.live),
         Begin::Cold => {
-            let (head, fold) = load(inner, &lease).await?;
-            let asked = what_was_asked(inner, &lease, &fold).await?;
+            let (head, fold) = patiently(inner, || load(inner, &lease)).await?;
+            let asked = patiently(inner, || what_was_asked(inner, &lease, &fold)).await?;
             let live = Live::begin(inner, served, &lease, &head.identity, asked);
             (head, fold, live)
         }
@@ -295,6 +295,30 @@ async fn run_turn(inner: &Arc<Inner>, lease: Lease, begin: Begin) -> Result<(), 
     }
     .run(live)
     .await
+}
+
+/// Reads for a turn, however long the store is away: while its lease holds, nobody else runs it.
+async fn patiently<T, F>(inner: &Inner, read: impl Fn() -> F) -> Result<T, EngineError>
+where
+    F: Future<Output = Result<T, EngineError>>,
+{
+    let mut warned = false;
+    loop {
+        let error = match read().await {
+            Err(EngineError::Unavailable(Some(
+                error @ (StoreError::Full(_) | StoreError::Unavailable(_)),
+            ))) => error,
+            result => return result,
+        };
+        if !warned {
+            tracing::warn!(%error, "a turn waits for the store");
+            warned = true;
+        }
+        tokio::select! {
+            () = tokio::time::sleep(STORE_PAUSE) => {}
+            () = inner.life.over.cancelled() => return Err(error.into()),
+        }
+    }
 }
 
 /// The task of a lease, fresh from the store.
@@ -488,7 +512,8 @@ impl Runner {
                     | ChangeError::ContextFull
                     | ChangeError::AgentFull,
                 ) => {
-                    let (head, fold) = load(&self.voice.inner, &self.voice.lease).await?;
+                    let Voice { inner, lease, .. } = &self.voice;
+                    let (head, fold) = patiently(inner, || load(inner, lease)).await?;
                     if head.cancel_requested {
                         self.stop.cancel();
                     }

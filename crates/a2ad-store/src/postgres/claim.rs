@@ -19,6 +19,9 @@ use super::truth;
 /// Whoever finds a lost turn has so long to rescue it before another instance tries.
 const RESCUE_MS: i64 = 5_000;
 
+/// When to look for due turns if it could not be found out when the next one is.
+const LOOK_AGAIN_MS: i64 = 500;
+
 /// The database's time, or what a test takes for it.
 macro_rules! now {
     () => {
@@ -130,10 +133,15 @@ impl Claimer {
         }
         let turns = self.reader.claimed(rows, &agents).await?;
         // An agent with more due turns than it may have will ask again by itself.
-        let rows = sessions.read(NEXT_DUE, &[&time, &agents]).await?;
-        let wait: Option<i64> = match rows.first() {
-            Some(row) => row.try_get(0)?,
-            None => None,
+        let wait: Option<i64> = match sessions.read(NEXT_DUE, &[&time, &agents]).await {
+            Ok(rows) => rows
+                .first()
+                .map(|row| row.try_get(0))
+                .transpose()?
+                .flatten(),
+            // What is leased by now must not be forgotten over this.
+            Err(_) if !turns.is_empty() => Some(LOOK_AGAIN_MS),
+            Err(failure) => return Err(failure),
         };
         let now = options.surroundings.clock.now().as_millis();
         Ok(Claims {

@@ -1,4 +1,5 @@
-//! The kill test at length: `cargo xtask soak [--kills 500] [--seed 7] [--json]`.
+//! The kill test at length: `cargo xtask soak [--kills 500] [--seed 7] [--json]`, and with
+//! `--postgres` several daemons on one PostgreSQL.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -9,20 +10,32 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
+use std::str::FromStr;
+use std::time::Duration;
 
-use a2ad_testkit::kill::{self, Plan};
+use a2ad_testkit::kill::{self, Plan, many};
 
 const USAGE: &str = "\
 usage: soak [--kills N] [--seed N] [--binary PATH] [--clients N] [--folder PATH] [--json]
+       soak --postgres [the same] [--postgres-kills N] [--freezes N] [--cuts N] [--instances N]
+            [--lease SECONDS] [--check-every N]
 
 Kills the daemon N times (500) under mixed load and checks what it kept.
+With --postgres: several instances (3) on one PostgreSQL with a lease of 2 s; kills an instance 100 times,
+PostgreSQL 20 times, freezes an instance past its lease 20 times, and cuts connections between
+instances and PostgreSQL 30 times. Everything is checked after every tenth fault.
 Without --binary, builds the daemon as it was built itself, and takes that.
 --folder keeps data, history and log there; otherwise they are kept only when something is wrong.
 Exit codes: 0 nothing wrong, 1 something is, 2 wrong usage.";
 
 struct Asked {
-    plan: Plan,
+    plan: Chosen,
     json: bool,
+}
+
+enum Chosen {
+    One(Plan),
+    Many(many::Plan),
 }
 
 fn main() -> ExitCode {
@@ -43,7 +56,10 @@ fn main() -> ExitCode {
             return ExitCode::from(2);
         }
     };
-    let report = runtime.block_on(Box::pin(kill::run(&asked.plan)));
+    let report = match &asked.plan {
+        Chosen::One(plan) => runtime.block_on(Box::pin(kill::run(plan))),
+        Chosen::Many(plan) => runtime.block_on(Box::pin(many::run(plan))),
+    };
     if asked.json {
         println!("{}", report.json());
     } else {
@@ -52,44 +68,123 @@ fn main() -> ExitCode {
     ExitCode::from(u8::from(!report.is_clean()))
 }
 
-fn parse(mut arguments: impl Iterator<Item = String>) -> Result<Asked, String> {
-    // Short enough to be typed again.
-    let seed = RandomState::new().hash_one(0) % 1_000_000;
-    let mut plan = Plan::new("", seed, 500);
-    plan.check_every = 100;
-    plan.progress = true;
-    let mut json = false;
-    let mut binary = None;
-    while let Some(name) = arguments.next() {
-        if name == "--json" {
-            json = true;
-            continue;
+/// What stands on the command line.
+#[derive(Default)]
+struct Arguments {
+    json: bool,
+    postgres: bool,
+    given: Vec<(String, String)>,
+}
+
+impl Arguments {
+    fn read(mut words: impl Iterator<Item = String>) -> Result<Self, String> {
+        let mut arguments = Self::default();
+        while let Some(name) = words.next() {
+            match name.as_str() {
+                "--json" => arguments.json = true,
+                "--postgres" => arguments.postgres = true,
+                _ => {
+                    let value = words.next();
+                    let value =
+                        value.ok_or_else(|| format!("{name} needs a value or is unknown"))?;
+                    arguments.given.push((name, value));
+                }
+            }
         }
-        let value = arguments
-            .next()
-            .ok_or_else(|| format!("{name} needs a value or is unknown"))?;
-        let number = |what: &str| format!("{what} needs a number, not {value:?}");
-        match name.as_str() {
-            "--kills" => plan.kills = value.parse().map_err(|_| number("--kills"))?,
-            "--seed" => plan.seed = value.parse().map_err(|_| number("--seed"))?,
-            "--clients" => plan.clients = value.parse().map_err(|_| number("--clients"))?,
-            "--binary" => binary = Some(PathBuf::from(value)),
-            "--folder" => plan.folder = Some(PathBuf::from(value)),
-            _ => return Err(format!("{name} is unknown")),
+        Ok(arguments)
+    }
+
+    /// Takes out what was given by this name.
+    fn take(&mut self, name: &str) -> Option<String> {
+        let at = self.given.iter().rposition(|(given, _)| given == name)?;
+        Some(self.given.remove(at).1)
+    }
+
+    fn number<T: FromStr>(&mut self, name: &str, default: T) -> Result<T, String> {
+        match self.take(name) {
+            Some(value) => value
+                .parse()
+                .map_err(|_| format!("{name} needs a number, not {value:?}")),
+            None => Ok(default),
         }
     }
+
+    fn end(self) -> Result<(), String> {
+        match self.given.first() {
+            Some((name, _)) => Err(format!("{name} is unknown")),
+            None => Ok(()),
+        }
+    }
+}
+
+fn parse(words: impl Iterator<Item = String>) -> Result<Asked, String> {
+    let mut arguments = Arguments::read(words)?;
+    let json = arguments.json;
+    // Short enough to be typed again.
+    let seed = RandomState::new().hash_one(0) % 1_000_000;
+    let seed = arguments.number("--seed", seed)?;
+    let folder = arguments.take("--folder").map(PathBuf::from);
+    let binary = arguments.take("--binary").map(PathBuf::from);
+    let mut plan = if arguments.postgres {
+        Chosen::Many(parse_many(&mut arguments, seed)?)
+    } else {
+        Chosen::One(parse_one(&mut arguments, seed)?)
+    };
+    arguments.end()?;
+    let binary = match binary {
+        Some(binary) => binary,
+        None => build()?,
+    };
+    if !binary.is_file() {
+        return Err(format!("{} is not there", binary.display()));
+    }
+    match &mut plan {
+        Chosen::One(plan) => (plan.binary, plan.folder) = (binary, folder),
+        Chosen::Many(plan) => (plan.binary, plan.folder) = (binary, folder),
+    }
+    Ok(Asked { plan, json })
+}
+
+fn parse_one(arguments: &mut Arguments, seed: u64) -> Result<Plan, String> {
+    let mut plan = Plan::new("", seed, arguments.number("--kills", 500)?);
+    plan.clients = arguments.number("--clients", plan.clients)?;
+    plan.check_every = 100;
+    plan.progress = true;
     plan.repeat = format!(
         "cargo xtask soak --kills {} --seed {} --clients {}",
         plan.kills, plan.seed, plan.clients
     );
-    plan.binary = match binary {
-        Some(binary) => binary,
-        None => build()?,
-    };
-    if !plan.binary.is_file() {
-        return Err(format!("{} is not there", plan.binary.display()));
+    Ok(plan)
+}
+
+fn parse_many(arguments: &mut Arguments, seed: u64) -> Result<many::Plan, String> {
+    let mut plan = many::Plan::new("", seed);
+    plan.kills = arguments.number("--kills", 100)?;
+    plan.postgres_kills = arguments.number("--postgres-kills", 20)?;
+    plan.freezes = arguments.number("--freezes", 20)?;
+    plan.cuts = arguments.number("--cuts", 30)?;
+    plan.clients = arguments.number("--clients", plan.clients)?;
+    plan.instances = arguments.number("--instances", plan.instances)?;
+    let lease = arguments.number("--lease", plan.lease.as_secs())?;
+    plan.lease = Duration::from_secs(lease);
+    plan.check_every = arguments.number("--check-every", 10)?;
+    if plan.instances < 2 || plan.check_every == 0 || lease == 0 {
+        return Err("it takes two instances, a lease, and checks".to_owned());
     }
-    Ok(Asked { plan, json })
+    plan.progress = true;
+    plan.repeat = format!(
+        "cargo xtask soak --postgres --kills {} --postgres-kills {} --freezes {} --cuts {} \
+         --seed {} --clients {} --instances {} --lease {lease} --check-every {}",
+        plan.kills,
+        plan.postgres_kills,
+        plan.freezes,
+        plan.cuts,
+        plan.seed,
+        plan.clients,
+        plan.instances,
+        plan.check_every
+    );
+    Ok(plan)
 }
 
 /// Builds the daemon beside this program.

@@ -9,7 +9,7 @@ use std::fmt;
 use a2ad_core::task::{Broken, Fold, Hidden, Record, apply};
 use a2ad_proto::{Message, TaskState};
 
-use super::history::{Frame, History, Opened, Part, Stream};
+use super::history::{Frame, History, Opened, Part, Stream, Takeover};
 use super::stored::StoredTask;
 
 /// How many violations of each invariant are kept; a broken build breaks everywhere.
@@ -36,8 +36,11 @@ pub enum Invariant {
     Sound,
     /// I9: no turn is left over once everything has settled.
     NothingLeftOver,
+    /// I10: what a dead instance worked on goes on elsewhere in time. (How soon cut work goes on
+    /// after a restart of the only instance is only reported.)
+    TakenOver,
     /// I11: no answer that should not have been given: an internal error, a stall, a task that a
-    /// list leaves out. (I10, how soon cut work goes on after a restart, is only reported.)
+    /// list leaves out.
     NoSurprise,
 }
 
@@ -55,6 +58,7 @@ impl Invariant {
             Self::InOrder => "I7",
             Self::Sound => "I8",
             Self::NothingLeftOver => "I9",
+            Self::TakenOver => "I10",
             Self::NoSurprise => "I11",
         }
     }
@@ -239,6 +243,12 @@ impl<'a> Checker<'a> {
             }
         }
         self.contexts();
+        for Takeover { task, took, due } in &history.takeovers {
+            if took > due {
+                let found = format!("it went on after {took:.1?}, due after {due:.1?}");
+                self.violated(Invariant::TakenOver, task, found);
+            }
+        }
         for surprise in &history.surprises {
             self.violated(Invariant::NoSurprise, "a client", surprise);
         }

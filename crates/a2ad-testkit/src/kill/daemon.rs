@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::process::{ExitStatus, Stdio};
+use std::process::Stdio;
 use std::time::Duration;
 
 use hyper::Method;
@@ -23,26 +23,25 @@ pub const AGENT: &str = "echo";
 /// Whose tasks they are.
 pub const OWNER: &str = "anonymous";
 
-/// Word by word, slowly enough to be killed in the middle; more asked than may run at once, so
-/// that turns also wait and are claimed; so many tries that no kill makes a task fail.
-const CONFIG: &str = "\
-log: {level: warn}
-agents:
-  - id: echo
-    echo: {words: true, delay: 5ms}
-    limits: {running: 8, attempts: 100000}
-";
-
-/// Where everything of a run is.
+/// Where everything of a daemon is.
 #[derive(Clone, Debug)]
 pub struct Place {
     /// The binary.
     pub binary: PathBuf,
-    /// The folder of the run.
+    /// Its folder.
     pub folder: PathBuf,
 }
 
 impl Place {
+    /// A daemon that has `folder` for itself.
+    #[must_use]
+    pub fn new(binary: &Path, folder: &Path) -> Self {
+        Self {
+            binary: binary.to_owned(),
+            folder: folder.to_owned(),
+        }
+    }
+
     /// The folder that the daemon is given.
     #[must_use]
     pub fn data(&self) -> PathBuf {
@@ -63,9 +62,9 @@ impl Place {
     ///
     /// # Errors
     /// When the folder cannot be written.
-    pub fn prepare(&self) -> std::io::Result<()> {
+    pub fn prepare(&self, config: &str) -> std::io::Result<()> {
         std::fs::create_dir_all(&self.folder)?;
-        std::fs::write(self.config(), CONFIG)
+        std::fs::write(self.config(), config)
     }
 
     /// The database in `data`.
@@ -168,20 +167,34 @@ impl Daemon {
         self.child.kill().await.map_err(|error| error.to_string())
     }
 
-    /// SIGTERM, and waits until it has ended.
+    /// Sends it a signal, by name: `STOP`, `CONT`, `TERM`.
     ///
     /// # Errors
-    /// When it does not end in time; it is killed then.
-    pub async fn stop(mut self, patience: Duration) -> Result<ExitStatus, String> {
+    /// When it has ended by itself before, or cannot be told.
+    pub async fn signal(&self, name: &str) -> Result<(), String> {
         let id = self.child.id().ok_or("it had ended before")?;
         // The shell's own: not every machine has a program of that name.
         let told = Command::new("sh")
-            .args(["-c", &format!("kill -TERM {id}")])
+            .args(["-c", &format!("kill -{name} {id}")])
             .status()
             .await;
-        told.map_err(|error| error.to_string())?;
+        match told {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(format!("the signal {name}: {status}: {}", self.printed())),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// SIGTERM, and waits until it has ended in good order.
+    ///
+    /// # Errors
+    /// When it does not end in time, for then it is killed, or does not end well.
+    pub async fn stop(mut self, patience: Duration) -> Result<(), String> {
+        self.signal("TERM").await?;
         match timeout(patience, self.child.wait()).await {
-            Ok(status) => status.map_err(|error| error.to_string()),
+            Ok(Ok(status)) if status.success() => Ok(()),
+            Ok(Ok(status)) => Err(format!("it stopped with {status}: {}", self.printed())),
+            Ok(Err(error)) => Err(error.to_string()),
             Err(_) => {
                 let _gone = self.child.kill().await.is_ok();
                 Err(format!("it does not stop: {}", self.printed()))

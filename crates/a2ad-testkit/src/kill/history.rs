@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
+use std::time::Duration;
 
 use a2ad_proto::{Task, TaskState};
 use serde_json::{Value, json};
@@ -27,6 +28,8 @@ pub struct History {
     /// How long after the server was ready again the operations that a kill had cut were answered,
     /// in milliseconds.
     pub resumed_ms: Vec<u64>,
+    /// How soon tasks went on elsewhere after the instance that worked on them was struck.
+    pub takeovers: Vec<Takeover>,
     file: Option<BufWriter<File>>,
 }
 
@@ -99,6 +102,17 @@ pub struct Frame {
     pub number: u64,
     /// The `StreamResponse`, byte for byte.
     pub json: String,
+}
+
+/// A task that went on elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Takeover {
+    /// The task.
+    pub task: String,
+    /// How long after its instance was struck.
+    pub took: Duration,
+    /// How long it may take.
+    pub due: Duration,
 }
 
 /// How often what was tried.
@@ -208,6 +222,12 @@ impl History {
             json!({"stream": parts})
         });
         self.streams.push(stream);
+    }
+
+    /// A task goes on elsewhere.
+    pub fn taken_over(&mut self, takeover: Takeover) {
+        self.note(|| json!({"taken_over": takeover.task, "ms": takeover.took.as_millis()}));
+        self.takeovers.push(takeover);
     }
 
     /// Something was answered that should not have been.

@@ -1,5 +1,6 @@
 //! What a run came to, for people and for programs.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -31,6 +32,13 @@ pub struct Report {
     /// From ready to the answer, in milliseconds, for operations that a kill had cut (I10). A turn
     /// that was cut more than once waits before it is tried again, by the agent's own rule.
     pub resumed_ms: Figures,
+    /// Other faults than kills of instances, by name.
+    pub faults: BTreeMap<&'static str, u32>,
+    /// From an instance's death to the moment when its work went on elsewhere, in milliseconds.
+    pub takeover_ms: Figures,
+    /// From the moment when a database that was killed takes questions again until every instance
+    /// is ready, in milliseconds.
+    pub back_ms: Figures,
     /// How long the work took that was left when nobody killed any more.
     pub settled_in: Duration,
     /// How often the store was read and checked.
@@ -94,6 +102,30 @@ impl fmt::Display for Figures {
 }
 
 impl Report {
+    /// Nothing has happened yet.
+    pub(super) fn new(seed: u64, repeat: &str) -> Self {
+        Self {
+            seed,
+            kills: 0,
+            kills_at_start: 0,
+            messages: 0,
+            acknowledged: 0,
+            streams: 0,
+            tried: super::history::Tried::default(),
+            ready_ms: Figures::default(),
+            resumed_ms: Figures::default(),
+            faults: BTreeMap::new(),
+            takeover_ms: Figures::default(),
+            back_ms: Figures::default(),
+            settled_in: Duration::ZERO,
+            checks: 0,
+            findings: Findings::default(),
+            elapsed: Duration::ZERO,
+            folder: None,
+            repeat: repeat.to_owned(),
+        }
+    }
+
     /// Takes what a history knows.
     pub(super) fn count(&mut self, history: &History) {
         let acknowledged = |sent: &&super::history::Sent| !sent.tasks.is_empty();
@@ -102,6 +134,11 @@ impl Report {
         self.streams = history.streams.len() as u64;
         self.tried = history.tried;
         self.resumed_ms = Figures::of(&history.resumed_ms);
+        let takeovers = history.takeovers.iter().map(|it| it.took.as_millis());
+        let takeovers: Vec<u64> = takeovers
+            .map(|millis| u64::try_from(millis).unwrap_or(u64::MAX))
+            .collect();
+        self.takeover_ms = Figures::of(&takeovers);
     }
 
     /// Whether everything held.
@@ -129,6 +166,7 @@ impl Report {
             "seed": self.seed,
             "kills": self.kills,
             "kills_at_start": self.kills_at_start,
+            "faults": self.faults,
             "messages": self.messages,
             "tasks_acknowledged": self.acknowledged,
             "tasks_checked": self.findings.tasks,
@@ -145,6 +183,8 @@ impl Report {
             "attempts_max": self.findings.attempts_max,
             "ready_ms": self.ready_ms.json(),
             "resumed_ms": self.resumed_ms.json(),
+            "takeover_ms": self.takeover_ms.json(),
+            "back_ms": self.back_ms.json(),
             "settled_ms": u64::try_from(self.settled_in.as_millis()).unwrap_or(u64::MAX),
             "checks": self.checks,
             "violations": self.findings.count(),
@@ -167,6 +207,13 @@ impl fmt::Display for Report {
             "kills             {} ({} while it was starting)",
             self.kills, self.kills_at_start
         )?;
+        if !self.faults.is_empty() {
+            let faults = self.faults.iter();
+            let faults: Vec<_> = faults
+                .map(|(name, count)| format!("{count} {name}"))
+                .collect();
+            writeln!(f, "other faults      {}", faults.join(", "))?;
+        }
         writeln!(
             f,
             "acknowledged      {} messages, {} tasks; {} cancels, {} follow-ups",
@@ -189,6 +236,12 @@ impl fmt::Display for Report {
         )?;
         writeln!(f, "start to ready    {}", self.ready_ms)?;
         writeln!(f, "ready to answer   {}", self.resumed_ms)?;
+        if self.takeover_ms.count > 0 {
+            writeln!(f, "death to takeover {}", self.takeover_ms)?;
+        }
+        if self.back_ms.count > 0 {
+            writeln!(f, "database to ready {}", self.back_ms)?;
+        }
         writeln!(f, "settled in        {:.1?}", self.settled_in)?;
         writeln!(f, "elapsed           {:.1?}", self.elapsed)?;
         write!(f, "violations        {}", findings.count())?;

@@ -1,13 +1,14 @@
-//! What the store holds, read through its own door once nobody else has it open.
+//! What the store holds, read through its own door once nobody changes it any more.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use a2ad_core::keys::{Number, Owner, Scope, TaskKey};
-use a2ad_core::store::{Committed, ListFilter, ListPlace, Store as _, StoreError, Wake};
+use a2ad_core::store::{Committed, ListFilter, ListPlace, Store, StoreError, Wake};
 use a2ad_core::task::Entry;
 use a2ad_proto::TaskState;
-use a2ad_store::{Durability, SqliteOptions, SqliteStore};
+use a2ad_store::{Durability, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
+use futures_util::StreamExt as _;
 
 use super::checker::Checker;
 
@@ -15,6 +16,8 @@ use super::checker::Checker;
 const PAGE: usize = 200;
 /// How much of a journal is read at a time: little, so that reading in pieces is tried as well.
 const READ_BYTES: usize = 16 << 10;
+/// How many tasks are read at once.
+const READ_AT_ONCE: usize = 8;
 
 /// A task as the store holds it.
 #[derive(Clone, Debug)]
@@ -44,8 +47,8 @@ impl Wake for Nobody {
     fn stopped(&self, _reason: &str) {}
 }
 
-/// Shows the checker everything that the database at `path` holds, then what `verify` says of it.
-pub async fn read_all(path: &Path, agent: &str, checker: &mut Checker<'_>) {
+/// Shows the checker everything that the SQLite file at `path` holds, then what `verify` says of it.
+pub async fn read_file(path: &Path, agent: &str, checker: &mut Checker<'_>) {
     match a2ad_store::verify(path) {
         Ok(report) => {
             for problem in &report.problems {
@@ -58,18 +61,32 @@ pub async fn read_all(path: &Path, agent: &str, checker: &mut Checker<'_>) {
         durability: Durability::Os,
         ..SqliteOptions::at(path)
     };
-    let store = match SqliteStore::open(options, Arc::new(Nobody)) {
-        Ok(store) => store,
-        Err(error) => {
-            checker.unsound(format!("the database cannot be opened: {error}"));
-            return;
+    match SqliteStore::open(options, Arc::new(Nobody)) {
+        Ok(store) => read_all(&store, agent, checker).await,
+        Err(error) => checker.unsound(format!("the database cannot be opened: {error}")),
+    }
+}
+
+/// Shows the checker everything that the PostgreSQL database at `url` holds. Others may use it, as
+/// long as nothing changes.
+pub async fn read_shared(url: &str, agent: &str, checker: &mut Checker<'_>) {
+    let mut options = PostgresOptions::at(url);
+    "checker".clone_into(&mut options.name);
+    match PostgresStore::open(options, Arc::new(Nobody)).await {
+        Ok(store) => {
+            read_all(&store, agent, checker).await;
+            store.close().await;
         }
-    };
+        Err(error) => checker.unsound(format!("the database cannot be opened: {error}")),
+    }
+}
+
+async fn read_all(store: &dyn Store, agent: &str, checker: &mut Checker<'_>) {
     let scope = Scope {
         owner: Owner::anonymous(),
         agent: agent.parse().expect("the agent's id is one"),
     };
-    if let Err(error) = read_tasks(&store, &scope, checker).await {
+    if let Err(error) = read_tasks(store, &scope, checker).await {
         checker.unsound(format!("the database cannot be read: {error}"));
     }
     match store.stats().await {
@@ -79,7 +96,7 @@ pub async fn read_all(path: &Path, agent: &str, checker: &mut Checker<'_>) {
 }
 
 async fn read_tasks(
-    store: &SqliteStore,
+    store: &dyn Store,
     scope: &Scope,
     checker: &mut Checker<'_>,
 ) -> Result<(), StoreError> {
@@ -100,20 +117,19 @@ async fn read_tasks(
         if after.is_none() {
             total = page.total;
         }
-        for task in &page.tasks {
-            listed += 1;
-            match read_task(store, task.place.key).await {
-                Ok(Some(stored)) => {
-                    let id = stored.id.parse().expect("a stored id is one");
-                    let found = store.find(scope, &id).await?;
-                    checker.stored(&stored, found == Some(task.place.key));
-                }
-                Ok(None) => checker.unsound(format!("task key {} has no head", task.place.key.0)),
-                Err(error) => {
-                    checker.unsound(format!("task key {}: {error}", task.place.key.0));
-                }
+        listed += page.tasks.len() as u64;
+        let keys: Vec<TaskKey> = page.tasks.iter().map(|task| task.place.key).collect();
+        let mut read = futures_util::stream::iter(keys)
+            .map(|key| async move { (key, read_task(store, scope, key).await) })
+            .buffered(READ_AT_ONCE);
+        while let Some((key, task)) = read.next().await {
+            match task {
+                Ok(Some((stored, found))) => checker.stored(&stored, found == Some(key)),
+                Ok(None) => checker.unsound(format!("task key {} has no head", key.0)),
+                Err(error) => checker.unsound(format!("task key {}: {error}", key.0)),
             }
         }
+        drop(read);
         after = page.tasks.last().map(|task| task.place);
         if !page.more || after.is_none() {
             break;
@@ -125,7 +141,12 @@ async fn read_tasks(
     Ok(())
 }
 
-async fn read_task(store: &SqliteStore, key: TaskKey) -> Result<Option<StoredTask>, StoreError> {
+/// A task, and the key that its id is found by.
+async fn read_task(
+    store: &dyn Store,
+    scope: &Scope,
+    key: TaskKey,
+) -> Result<Option<(StoredTask, Option<TaskKey>)>, StoreError> {
     let Some(head) = store.head(key).await? else {
         return Ok(None);
     };
@@ -138,7 +159,8 @@ async fn read_task(store: &SqliteStore, key: TaskKey) -> Result<Option<StoredTas
         }
         entries.extend(more);
     }
-    Ok(Some(StoredTask {
+    let found = store.find(scope, &head.identity.id).await?;
+    let stored = StoredTask {
         id: head.identity.id.as_str().to_owned(),
         context_id: head.identity.context_id.as_str().to_owned(),
         owner: head.identity.scope.owner.as_str().to_owned(),
@@ -146,5 +168,6 @@ async fn read_task(store: &SqliteStore, key: TaskKey) -> Result<Option<StoredTas
         version: head.version.0,
         turns: head.turns.len(),
         entries,
-    }))
+    };
+    Ok(Some((stored, found)))
 }

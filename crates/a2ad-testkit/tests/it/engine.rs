@@ -1,5 +1,6 @@
 //! The engine on a real store, with a clock that moves only when told, and crashes.
 
+mod away;
 mod modes;
 mod owners;
 

@@ -172,6 +172,27 @@ async fn an_instance_that_stops_leaves_its_work_to_the_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_instance_that_stops_still_takes_messages_for_the_other() {
+    let other = Harness::start(Binding::JsonRpc, StoreKind::Postgres).await;
+    let drain = Duration::from_secs(20);
+    let one = other.another_with(Binding::HttpJson, drain).await;
+    let task = one.client.send(at_once(text("gate"))).await.unwrap();
+    one.wait_at_gate(&task.id).await;
+    // It stays for as long as the turn at its gate may take.
+    one.handle_stop();
+    for n in 0..5 {
+        let said = one.client.send(text(&format!("words a {n}"))).await;
+        assert_eq!(said.unwrap().status.state, TaskState::Completed);
+    }
+    assert_eq!((one.agent_begun(), other.agent_begun()), (1, 5));
+    one.agent.open_gate();
+    let ended = other
+        .until(&task.id, |task| task.status.state.is_terminal())
+        .await;
+    assert_eq!(ended.status.state, TaskState::Completed);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_callers_at_both_lose_nothing() {
     let (one, other) = two().await;
     let sends = (0..200).map(|n| {
@@ -214,8 +235,8 @@ async fn until_ready(server: &Harness, wanted: bool) {
 async fn a_server_without_its_database_says_so_and_comes_back_by_itself() {
     let cluster = || Cluster::start(Durability::Full);
     let mut cluster = tokio::task::spawn_blocking(cluster).await.unwrap();
-    let database = cluster.create().parse().unwrap();
-    let server = Harness::on(Binding::HttpJson, Some(database)).await;
+    let database = cluster.create();
+    let server = Harness::start_on(Binding::HttpJson, Some(&database)).await;
     let kept = server.client.send(text("words one two")).await.unwrap();
 
     cluster.kill();

@@ -26,6 +26,7 @@ mod interfaces;
 mod listing;
 mod messages;
 mod negotiation;
+mod oracle;
 mod parameters;
 mod parity;
 mod replies;

@@ -6,10 +6,10 @@ use std::time::Duration;
 use a2ad_core::contract::sample::{alice, once};
 use a2ad_core::store::{ChangeError, Store as _, StoreError};
 use a2ad_pgkit::Cluster;
+use a2ad_pgkit::proxy::{Fault, Proxy};
 use a2ad_store::PostgresOptions;
 use futures_util::future::join_all;
 
-use super::proxy::{Fault, Proxy};
 use super::rig::{Instance, eventually, eventually_asked};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -9,10 +9,10 @@ use a2ad_core::keys::Attempt;
 use a2ad_core::store::{ChangeError, Store as _};
 use a2ad_core::task::{Broken, Command, Head, RetryRule, TurnState};
 use a2ad_pgkit::Cluster;
+use a2ad_pgkit::proxy::Proxy;
 use a2ad_proto::Role;
 use a2ad_store::PostgresOptions;
 
-use super::proxy::Proxy;
 use super::rig::{Instance, end, eventually, eventually_asked};
 
 const LEASE: Duration = Duration::from_millis(600);

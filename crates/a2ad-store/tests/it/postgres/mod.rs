@@ -6,6 +6,5 @@ mod cut;
 mod instances;
 mod leases;
 mod open;
-mod proxy;
 mod rig;
 mod tls;

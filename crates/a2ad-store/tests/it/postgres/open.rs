@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use a2ad_core::store::Store as _;
+use a2ad_pgkit::proxy::Proxy;
 use a2ad_pgkit::{Cluster, Durability, GUARDED_USER, PASSWORD};
 use a2ad_store::postgres::OpenError;
 use a2ad_store::{PostgresOptions, PostgresStore};
 
-use super::proxy::Proxy;
 use super::rig::{Ears, Instance};
 
 async fn failure(url: &str) -> OpenError {

@@ -1,6 +1,8 @@
 //! The oracle is tested before it is believed: for each invariant, a history or a store with that
 //! one mistake in it goes red under that name, and without the mistake it is green.
 
+use std::time::Duration;
+
 use a2ad_core::keys::{Attempt, Number};
 use a2ad_core::task::{Broken, Entry, Hidden, Record};
 use a2ad_proto::{
@@ -8,7 +10,7 @@ use a2ad_proto::{
     TaskStatus, TaskStatusUpdateEvent, Timestamp,
 };
 
-use super::super::history::{Frame, History, Opened, Part, Stream};
+use super::super::history::{Frame, History, Opened, Part, Stream, Takeover};
 use super::super::stored::StoredTask;
 use super::{Checker, Invariant};
 
@@ -473,6 +475,16 @@ fn i6_a_task_that_failed_though_nothing_failed_is_seen() {
 }
 
 #[test]
+fn i6_a_late_word_of_an_attempt_that_was_fenced_off_is_seen() {
+    check(&[Invariant::TextOnce], |world| {
+        // The first attempt goes on with its text when the second has begun.
+        world.rewrite(1, |records| {
+            records.insert(7, chunk("t2", "c", " two", true))
+        });
+    });
+}
+
+#[test]
 fn i7_tasks_that_overlap_or_overtake_in_a_context_are_seen() {
     check(&[Invariant::InOrder], |world| {
         world.tasks[1] = stored("t2", "c", &records("t2", "c", "m2", 109));
@@ -509,6 +521,19 @@ fn i9_turns_left_over_are_seen() {
     check(&[Invariant::NothingLeftOver], |world| {
         world.tasks[1].turns = 1;
     });
+}
+
+#[test]
+fn i10_a_task_that_goes_on_elsewhere_too_late_is_seen() {
+    let after = |world: &mut World, took: u64| {
+        world.history.taken_over(Takeover {
+            task: "t1".to_owned(),
+            took: Duration::from_millis(took),
+            due: Duration::from_secs(7),
+        });
+    };
+    check(&[], |world| after(world, 7_000));
+    check(&[Invariant::TakenOver], |world| after(world, 7_001));
 }
 
 #[test]

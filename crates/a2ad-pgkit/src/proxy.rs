@@ -2,7 +2,7 @@
 //! of another version, or deals one connection out to all who ask.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -14,7 +14,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// What happens to the next commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub enum Fault {
     /// It does not reach the server.
     Question,
     /// The server's answer does not reach the client.
@@ -23,30 +23,37 @@ pub(crate) enum Fault {
 
 /// How the proxy behaves; it can be changed at any time.
 #[derive(Debug, Default)]
-pub(crate) struct Behaviour {
-    pub(crate) fault: Mutex<Option<Fault>>,
+pub struct Behaviour {
+    /// What happens to the next commit.
+    pub fault: Mutex<Option<Fault>>,
     /// What the server is said to be.
-    pub(crate) version: Mutex<Option<&'static str>>,
+    pub version: Mutex<Option<&'static str>>,
     /// After that, nobody is let in.
-    pub(crate) then_close: AtomicBool,
+    pub then_close: AtomicBool,
     /// Nothing comes through, but nothing is closed either.
-    pub(crate) stalled: AtomicBool,
+    pub stalled: AtomicBool,
     /// How often a commit was cut.
-    pub(crate) cuts: Mutex<u32>,
+    pub cuts: Mutex<u32>,
     /// All connections end, and none is let in.
-    pub(crate) closed: Mutex<CancellationToken>,
+    pub closed: Mutex<CancellationToken>,
 }
 
 /// Stands before the server at a port. Dropping it closes all connections.
 #[derive(Debug)]
-pub(crate) struct Proxy {
-    pub(crate) port: u16,
-    pub(crate) behaviour: Arc<Behaviour>,
+pub struct Proxy {
+    /// Where it listens, on 127.0.0.1.
+    pub port: u16,
+    /// How it behaves.
+    pub behaviour: Arc<Behaviour>,
     _running: AbortOnDropHandle<()>,
 }
 
 impl Proxy {
-    pub(crate) async fn start(server: u16) -> Self {
+    /// Passes everything on to the server at port `server`.
+    ///
+    /// # Panics
+    /// When no port is free.
+    pub async fn start(server: u16) -> Self {
         let behaviour = Arc::new(Behaviour::default());
         let shared = Arc::clone(&behaviour);
         Self::serve(behaviour, move |client| {
@@ -56,17 +63,22 @@ impl Proxy {
     }
 
     /// One connection for all, each of which has it for a transaction.
-    pub(crate) async fn pooler(server: u16, database: String) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", server)).await.unwrap();
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub async fn pooler(server: u16, database: String) -> Self {
+        let stream = TcpStream::connect(("127.0.0.1", server))
+            .await
+            .expect("a server");
         let (mut read, mut write) = stream.into_split();
-        let names = format!("user\0{}\0database\0{database}\0\0", a2ad_pgkit::USER);
+        let names = format!("user\0{}\0database\0{database}\0\0", crate::USER);
         let mut startup = (names.len() as u32 + 8).to_be_bytes().to_vec();
         startup.extend(196_608_u32.to_be_bytes());
         startup.extend(names.as_bytes());
-        write.write_all(&startup).await.unwrap();
+        write.write_all(&startup).await.expect("a server");
         let mut greeting = Vec::new();
         loop {
-            let (kind, message) = message(&mut read).await.unwrap();
+            let (kind, message) = message(&mut read).await.expect("a greeting");
             greeting.extend(&message);
             if kind == b'Z' {
                 break;
@@ -86,15 +98,15 @@ impl Proxy {
     where
         F: Future<Output = Option<()>> + Send + 'static,
     {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let port = listener.local_addr().expect("an address").port();
         let shared = Arc::clone(&behaviour);
         #[expect(clippy::disallowed_methods, reason = "its handle ends it")]
         let running = tokio::spawn(async move {
             let mut connections = JoinSet::new();
             loop {
-                let (client, _) = listener.accept().await.unwrap();
-                let closed = shared.closed.lock().unwrap().clone();
+                let (client, _) = listener.accept().await.expect("a connection");
+                let closed = lock(&shared.closed).clone();
                 let connection = connection(client);
                 connections.spawn(closed.run_until_cancelled_owned(connection));
             }
@@ -106,19 +118,40 @@ impl Proxy {
         }
     }
 
-    pub(crate) fn url(&self, database: &str) -> String {
-        a2ad_pgkit::url(self.port, database)
+    /// The URL of a database behind it.
+    #[must_use]
+    pub fn url(&self, database: &str) -> String {
+        crate::url(self.port, database)
     }
 
     /// Cuts all connections and lets none in.
-    pub(crate) fn close(&self) {
-        self.behaviour.closed.lock().unwrap().cancel();
+    pub fn close(&self) {
+        lock(&self.behaviour.closed).cancel();
+    }
+
+    /// Cuts the next commit in this way; whether one came within `patience`.
+    pub async fn cut_next_commit(&self, fault: Fault, patience: Duration) -> bool {
+        let cuts = || *lock(&self.behaviour.cuts);
+        let before = cuts();
+        *lock(&self.behaviour.fault) = Some(fault);
+        let cut = async {
+            while cuts() == before {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        let in_time = tokio::time::timeout(patience, cut).await.is_ok();
+        *lock(&self.behaviour.fault) = None;
+        in_time
     }
 
     /// Lets connections in again.
-    pub(crate) fn reopen(&self) {
-        *self.behaviour.closed.lock().unwrap() = CancellationToken::new();
+    pub fn reopen(&self) {
+        *lock(&self.behaviour.closed) = CancellationToken::new();
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A message with its head: kind, length, body.
@@ -167,16 +200,16 @@ async fn questions(
     loop {
         let (kind, message) = message(&mut client).await?;
         if kind == b'Q' && message[5..].starts_with(b"COMMIT") {
-            let fault = behaviour.fault.lock().unwrap().take();
+            let fault = lock(&behaviour.fault).take();
             if let Some(fault) = fault {
-                *behaviour.cuts.lock().unwrap() += 1;
+                *lock(&behaviour.cuts) += 1;
                 if fault == Fault::Answer {
                     silent.cancel();
                     server.write_all(&message).await.ok()?;
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 if behaviour.then_close.load(Ordering::Relaxed) {
-                    behaviour.closed.lock().unwrap().cancel();
+                    lock(&behaviour.closed).cancel();
                 }
                 return None;
             }
@@ -193,7 +226,7 @@ async fn answers(
 ) -> Option<()> {
     loop {
         let (kind, mut message) = message(&mut server).await?;
-        let version = *behaviour.version.lock().unwrap();
+        let version = *lock(&behaviour.version);
         if let Some(version) = version
             && kind == b'S'
             && message[5..].starts_with(b"server_version\0")
