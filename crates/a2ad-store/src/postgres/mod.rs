@@ -14,12 +14,17 @@
 //! | `lane`, `transact`, `batch`, `write`, `truth` | from a change to its commit |
 //! | `read`, `list` | everything that only reads |
 //! | `claim`, `holders`, `purge` | leasing turns, keeping leases, deleting |
+//! | `fill` | writing what another database held |
+//! | `inspect` | what the database holds and how it does, without serving from it |
 //! | `news`, `watch` | what instances tell each other, and what they find out by themselves |
 
 mod batch;
 mod claim;
 mod fail;
+#[cfg(feature = "sqlite")]
+pub(crate) mod fill;
 mod holders;
+mod inspect;
 mod lane;
 mod list;
 mod migrate;
@@ -38,6 +43,7 @@ mod truth;
 mod watch;
 mod write;
 
+pub use inspect::{Probe, migrate, probe, status};
 pub use open::OpenError;
 pub use options::{PostgresOptions, TimeSource};
 pub use store::PostgresStore;
