@@ -8,7 +8,7 @@ use a2ad_core::store::Store;
 use a2ad_store::{PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use tokio::task::spawn_blocking;
 
-use crate::config::{Config, Database, Durability};
+use crate::config::{Config, Database, Durability, PostgresUrl};
 use crate::error::StartError;
 
 /// An open database.
@@ -29,12 +29,7 @@ impl Opened {
                         "`durability` is for SQLite alone: PostgreSQL keeps what it has confirmed"
                     );
                 }
-                let options = PostgresOptions {
-                    name: format!("a2ad/{}", std::process::id()),
-                    lease: config.lease,
-                    ..PostgresOptions::at(url.secret())
-                };
-                let store = PostgresStore::open(options, hub).await?;
+                let store = PostgresStore::open(postgres_options(config, url), hub).await?;
                 Ok(Self::Postgres(Arc::new(store)))
             }
         }
@@ -57,6 +52,35 @@ impl Opened {
             }
         }
     }
+}
+
+/// How a shared database is used.
+pub(crate) fn postgres_options(config: &Config, url: &PostgresUrl) -> PostgresOptions {
+    PostgresOptions {
+        name: instance_name(),
+        lease: config.lease,
+        ..PostgresOptions::at(url.secret())
+    }
+}
+
+/// What an instance is called where others see it: in containers, process ids alone are all the same.
+pub(crate) fn instance_name() -> String {
+    let process = std::process::id();
+    format!("a2ad/{process}@{}", machine())
+}
+
+/// The name of this machine, as far as it fits into the server's lists.
+pub(crate) fn machine() -> String {
+    const LENGTH_MAX: usize = 40;
+    #[cfg(unix)]
+    let name = {
+        let about = rustix::system::uname();
+        about.nodename().to_string_lossy().into_owned()
+    };
+    #[cfg(not(unix))]
+    let name = String::from("localhost");
+    let plain = |it: &char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-' | '_');
+    name.chars().filter(plain).take(LENGTH_MAX).collect()
 }
 
 async fn sqlite(config: &Config, path: &Path, hub: Arc<Hub>) -> Result<Opened, StartError> {

@@ -6,6 +6,7 @@
 )]
 
 mod daemon;
+mod database;
 mod documents;
 mod failing;
 mod identity;
