@@ -11,6 +11,7 @@ mod documents;
 mod failing;
 mod identity;
 mod kill;
+mod proxied;
 mod serving;
 mod stopping;
 mod verifying;
