@@ -218,6 +218,10 @@ fn a_copy_that_is_killed_goes_on_and_nobody_serves_from_half_of_it() {
             halves += 1;
             let error = fails(&mut on(&url, folder.path(), &["serve", "--port", "0"]), 4);
             assert!(error.contains("is half a copy"), "{error}");
+            let words = ["doctor", "--json", "--port", "0"];
+            let all = doctor(&mut on(&url, folder.path(), &words), 1);
+            let (level, said) = found(&all, "database");
+            assert!(level == "problem" && said.contains("run `a2ad db copy` again"));
         } else if status["taskCount"] != 0 {
             break;
         }

@@ -8,6 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use a2ad_pgkit::Cluster;
+use a2ad_testkit::client::{Client as _, Driven, drain, text};
+use a2ad_testkit::harness::Binding;
 use serde_json::json;
 use tempfile::TempDir;
 
@@ -40,10 +42,9 @@ struct Proxy {
 
 impl Proxy {
     /// The proxy as it is deployed, but for the addresses.
-    fn start(program: &str, instances: [u16; 2]) -> Self {
+    fn start(program: &str, port: u16, instances: [u16; 2]) -> Self {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let text = std::fs::read_to_string(root.join("deploy/haproxy.cfg")).unwrap();
-        let port = free_port();
         let text = text
             .replace("bind :8080", &format!("bind 127.0.0.1:{port}"))
             .replace("a2ad-1:41240", &format!("127.0.0.1:{}", instances[0]))
@@ -80,10 +81,25 @@ impl Drop for Proxy {
     }
 }
 
-fn instance(url: &str, folder: &Path, port: u16) -> Daemon {
+fn instance(url: &str, folder: &Path, port: u16, proxy: u16) -> Daemon {
     let port = port.to_string();
     let mut command = a2ad(folder, &["serve", "--port", &port]);
-    Daemon::spawn(command.env("A2AD_DATABASE_URL", url))
+    command.env("A2AD_DATABASE_URL", url);
+    command.env("A2AD_PUBLIC_URL", format!("http://127.0.0.1:{proxy}"));
+    Daemon::spawn(&mut command)
+}
+
+/// Every binding, at the address that the card shows: that of the proxy.
+async fn call(proxy: u16) {
+    for binding in [Binding::JsonRpc, Binding::HttpJson, Binding::Grpc] {
+        let address = ([127, 0, 0, 1], proxy).into();
+        let client = Driven::connect(address, binding).await;
+        let task = client.send(text("Say it again")).await.unwrap();
+        let events = client.stream(text("And again"), None).await.unwrap();
+        assert!(drain(events).await.unwrap().len() > 2, "{binding:?}");
+        let listed = client.list(Default::default()).await.unwrap();
+        assert!(listed.tasks.iter().any(|it| it.id == task.id));
+    }
 }
 
 /// A client that keeps its connection, as most do.
@@ -146,9 +162,12 @@ fn instances_are_restarted_one_by_one_and_no_call_fails() {
     }
     let url = Cluster::shared().create();
     let ports = [free_port(), free_port()];
-    let start = |at: usize| instance(&url, folders[at].path(), ports[at]);
+    let front = free_port();
+    let start = |at: usize| instance(&url, folders[at].path(), ports[at], front);
     let mut instances = [Some(start(0)), Some(start(1))];
-    let proxy = Proxy::start(&program, ports);
+    let proxy = Proxy::start(&program, front, ports);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(call(front));
 
     // Events come one by one, not all at the end.
     let body = json!({

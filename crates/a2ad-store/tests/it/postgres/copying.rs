@@ -8,12 +8,13 @@ use std::time::Duration;
 use a2ad_core::clock::{Clock as _, SystemClock, SystemRandom};
 use a2ad_core::contract::Recorder;
 use a2ad_core::contract::sample::{
-    alice, change, finish, follow_up, once, say, scope, submit, unborn, write_artifact,
+    alice, change, finish, follow_up, once, said, say, scope, submit, unborn, write_artifact,
 };
 use a2ad_core::keys::{Attempt, Number, Scope};
 use a2ad_core::store::{Change, ContextChoice, ListFilter, Store};
-use a2ad_core::task::{Head, Identity, Outcome, Snapshot};
+use a2ad_core::task::{Broken, Command, Head, Identity, Outcome, RetryRule, Snapshot};
 use a2ad_pgkit::Cluster;
+use a2ad_proto::Role;
 use a2ad_store::copy::{CopyError, CopyProgress, CopyReport, copy};
 use a2ad_store::postgres::{self, OpenError};
 use a2ad_store::{Durability, PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
@@ -100,6 +101,22 @@ async fn fill(store: &dyn Store) {
         request.lease_to = Some(holder);
         let head = store.commit(request).await.unwrap().head;
         end(store, &head).await;
+        // Given up.
+        let mut request = submission(store, owner, "hopeless").await;
+        request.lease_to = Some(holder);
+        let head = store.commit(request).await.unwrap().head;
+        let now = SystemClock.now();
+        let failed = Command::Break {
+            turn: head.turns[0].number,
+            attempt: head.turns[0].attempt,
+            reason: Broken::Failed,
+            retry: Some(RetryRule {
+                tries_max: 1,
+                due: now,
+            }),
+            failure: said(Role::Agent, "it did not work"),
+        };
+        store.commit(change(&head, &[failed], now)).await.unwrap();
         // Ready, with two that wait behind it, all in one conversation.
         for _ in 0..3 {
             named(store, owner, "a holiday").await;
@@ -192,10 +209,32 @@ async fn everything_goes_along_and_is_told_as_before() {
     let next = store.allot(1).await.unwrap().start;
     store.close();
     drop(store);
+    // Nobody makes these yet.
+    let db = rusqlite::Connection::open(&file.path).unwrap();
+    let webhook =
+        "INSERT INTO push_configs (task, id, url, sealed, events, cursor, attempt, due, state)
+         VALUES (1, 'hook', 'https://a.example/', x'0102', 3, 1, 2, 5, 1)";
+    db.execute(webhook, []).unwrap();
+    drop(db);
 
-    let url = Cluster::shared().create();
+    let cluster = Cluster::shared();
+    let database = cluster.create_database();
+    let url = cluster.url(&database);
     let report = copied(&file.path, &url).await.unwrap();
-    assert_eq!((report.tasks, report.tasks_before), (24, 0), "{report:?}");
+    assert_eq!((report.tasks, report.tasks_before), (28, 0), "{report:?}");
+    assert_eq!(report.dead_turns, 4, "{report:?}");
+    cluster.sql(
+        &database,
+        "DO $$ BEGIN
+             ASSERT (SELECT count(*) FROM a2ad.push_configs WHERE task = 1 AND id = 'hook'
+                 AND url = 'https://a.example/' AND sealed = '\\x0102' AND events = 3
+                 AND cursor = 1 AND attempt = 2 AND state = 1) = 1, 'webhooks';
+             ASSERT (SELECT count(*) FROM a2ad.dead_turns WHERE attempt = 1) = 4, 'dead turns';
+             ASSERT (SELECT sum(n) FROM a2ad.open_turns)
+                 = (SELECT count(*) FROM a2ad.turns), 'open turns';
+             ASSERT NOT EXISTS (SELECT 1 FROM a2ad.meta WHERE key = 'copying'), 'the note';
+         END $$",
+    );
     assert_eq!((report.snapshots, report.requests), (4, 4), "{report:?}");
     assert_eq!((report.turns, report.turns_leased), (24, 4), "{report:?}");
     let store = opened(&url).await.unwrap();
@@ -286,7 +325,7 @@ async fn a_copy_that_was_interrupted_goes_on_and_doubles_nothing() {
         }
     };
     assert!(report.tasks_before > 0, "{report:?}");
-    assert_eq!(report.tasks as usize, MANY + 24);
+    assert_eq!(report.tasks as usize, MANY + 28);
     let store = opened(&url).await.unwrap();
     let after = told(&store).await;
     assert!(before == after, "something is not as before");
