@@ -10,7 +10,7 @@ use a2ad_store::postgres::DatabaseClock;
 use a2ad_store::{PostgresOptions, PostgresStore, SqliteOptions, SqliteStore};
 use tokio::task::spawn_blocking;
 
-use crate::config::{Config, Database, Durability};
+use crate::config::{Config, Database, Durability, PostgresUrl};
 use crate::error::StartError;
 
 /// An open database.
@@ -36,11 +36,9 @@ impl Opened {
                 }
                 let clock = Arc::new(DatabaseClock::default());
                 let options = PostgresOptions {
-                    name: format!("a2ad/{}", std::process::id()),
-                    lease: config.lease,
                     surroundings: going_by(&clock),
                     clock: Some(Arc::clone(&clock)),
-                    ..PostgresOptions::at(url.secret())
+                    ..postgres_options(config, url)
                 };
                 let store = Arc::new(PostgresStore::open(options, hub).await?);
                 Ok(Self::Postgres { store, clock })
@@ -80,6 +78,35 @@ fn going_by(clock: &Arc<DatabaseClock>) -> Surroundings {
         clock: Arc::<DatabaseClock>::clone(clock),
         ..Surroundings::default()
     }
+}
+
+/// How a shared database is used.
+pub(crate) fn postgres_options(config: &Config, url: &PostgresUrl) -> PostgresOptions {
+    PostgresOptions {
+        name: instance_name(),
+        lease: config.lease,
+        ..PostgresOptions::at(url.secret())
+    }
+}
+
+/// What an instance is called where others see it: in containers, process ids alone are all the same.
+pub(crate) fn instance_name() -> String {
+    let process = std::process::id();
+    format!("a2ad/{process}@{}", machine())
+}
+
+/// The name of this machine, as far as it fits into the server's lists.
+pub(crate) fn machine() -> String {
+    const LENGTH_MAX: usize = 40;
+    #[cfg(unix)]
+    let name = {
+        let about = rustix::system::uname();
+        about.nodename().to_string_lossy().into_owned()
+    };
+    #[cfg(not(unix))]
+    let name = String::from("localhost");
+    let plain = |it: &char| it.is_ascii_alphanumeric() || matches!(it, '.' | '-' | '_');
+    name.chars().filter(plain).take(LENGTH_MAX).collect()
 }
 
 async fn sqlite(config: &Config, path: &Path, hub: Arc<Hub>) -> Result<Opened, StartError> {

@@ -384,7 +384,7 @@ impl Running {
 }
 
 /// Where to listen. What a name stands for is asked once, so that what is judged is what is listened on.
-struct Place<'a> {
+pub(crate) struct Place<'a> {
     listen: &'a Listen,
     /// What chooses another address.
     flag: &'static str,
@@ -392,7 +392,7 @@ struct Place<'a> {
 }
 
 impl<'a> Place<'a> {
-    async fn find(listen: &'a Listen, flag: &'static str) -> Result<Self, StartError> {
+    pub(crate) async fn find(listen: &'a Listen, flag: &'static str) -> Result<Self, StartError> {
         let mut place = Self {
             listen,
             flag,
@@ -404,11 +404,11 @@ impl<'a> Place<'a> {
     }
 
     /// Whether others than this machine's users could come.
-    fn is_open_to_others(&self) -> bool {
+    pub(crate) fn is_open_to_others(&self) -> bool {
         self.found.iter().any(|addr| !addr.ip().is_loopback())
     }
 
-    async fn bind(&self) -> Result<(TcpListener, SocketAddr), StartError> {
+    pub(crate) async fn bind(&self) -> Result<(TcpListener, SocketAddr), StartError> {
         let listener = TcpListener::bind(&self.found[..]).await;
         let listener = listener.map_err(|error| self.refused(error))?;
         let addr = listener.local_addr().map_err(|error| self.refused(error))?;

@@ -15,7 +15,9 @@
 //! | `writer`, `answers`, `checkpoint` | the two threads, and how the first one's answers are told |
 //! | `read`, `list` | everything that only reads |
 //! | `names`, `once`, `hash`, `fail` | scopes and contexts, request keys, checksums, what an error of SQLite means |
+//! | `status`, `inspect` | what a database holds, in numbers |
 //! | `postgres` | the same on PostgreSQL, with leases that end and news between instances |
+//! | [`copy`] | from a file to a database, once and for all |
 #![deny(missing_docs)]
 
 #[cfg(feature = "sqlite")]
@@ -24,10 +26,14 @@ mod answers;
 mod checkpoint;
 #[cfg(feature = "sqlite")]
 mod commit;
+#[cfg(all(feature = "postgres", feature = "sqlite"))]
+pub mod copy;
 #[cfg(feature = "sqlite")]
 mod fail;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod hash;
+#[cfg(feature = "sqlite")]
+mod inspect;
 #[cfg(feature = "sqlite")]
 mod list;
 #[cfg(feature = "sqlite")]
@@ -55,6 +61,8 @@ mod request;
 mod run;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod snapshot;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod status;
 #[cfg(feature = "sqlite")]
 mod store;
 #[cfg(test)]
@@ -68,11 +76,15 @@ mod writer;
 #[cfg(feature = "sqlite")]
 pub use commit::Core;
 #[cfg(feature = "sqlite")]
+pub use inspect::{migrate, status};
+#[cfg(feature = "sqlite")]
 pub use open::OpenError;
 #[cfg(feature = "sqlite")]
 pub use options::{Durability, SqliteOptions};
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+pub use status::{InstanceStatus, Migrated, Status};
 #[cfg(feature = "sqlite")]
 pub use store::SqliteStore;
 #[cfg(feature = "sqlite")]

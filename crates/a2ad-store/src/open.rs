@@ -296,6 +296,19 @@ pub(crate) fn migrate(
 /// The schema of a database, unless code that knows schemas up to `known` cannot use it; 0 if the
 /// database is empty.
 pub(crate) fn schema(db: &Connection, path: &Path, known: u32) -> Result<u32, OpenError> {
+    let (found, oldest) = schemas(db, path)?;
+    if oldest > known {
+        return Err(OpenError::Newer {
+            path: path.to_owned(),
+            found,
+            known,
+        });
+    }
+    Ok(found)
+}
+
+/// The schema of a database, and the oldest code that can use it; zeros if the database is empty.
+pub(crate) fn schemas(db: &Connection, path: &Path) -> Result<(u32, u32), OpenError> {
     let sql = |source: Error| OpenError::from_sql(path, &source);
     let has_meta: bool = db
         .query_row(
@@ -305,22 +318,13 @@ pub(crate) fn schema(db: &Connection, path: &Path, known: u32) -> Result<u32, Op
         )
         .map_err(sql)?;
     if !has_meta {
-        return Ok(0);
+        return Ok((0, 0));
     }
     let damaged = || OpenError::Corrupt {
         path: path.to_owned(),
         detail: "its schema number is missing".to_owned(),
     };
-    let found: u32 = meta(db, "schema").map_err(sql)?.ok_or_else(damaged)?;
-    let oldest: u32 = meta(db, "oldest_compatible")
-        .map_err(sql)?
-        .ok_or_else(damaged)?;
-    if oldest > known {
-        return Err(OpenError::Newer {
-            path: path.to_owned(),
-            found,
-            known,
-        });
-    }
-    Ok(found)
+    let found = meta(db, "schema").map_err(sql)?.ok_or_else(damaged)?;
+    let oldest = meta(db, "oldest_compatible").map_err(sql)?;
+    Ok((found, oldest.ok_or_else(damaged)?))
 }

@@ -154,7 +154,6 @@ pub(crate) struct Sealed<'a> {
 }
 
 /// Checks the hash of a run that was read and takes it apart; the error says what is wrong.
-#[cfg(feature = "postgres")]
 pub(crate) fn open(
     id: i64,
     count: i64,
@@ -250,36 +249,64 @@ fn spill(db: &Connection, run: i64, bytes: &[u8]) -> Result<i64, Failure> {
 #[cfg(feature = "sqlite")]
 /// Reads a run from a row of [`SELECT`] and checks its hash.
 pub(crate) fn read(db: &Connection, row: &Row<'_>) -> Result<Run, Failure> {
-    let (task, first) = unpack_run_id(row.get(0)?);
-    let damaged = |what: &str| Failure::Damaged(format!("task key {task}, entry {first}: {what}"));
-    let count: i64 = row.get(1)?;
-    let format: u8 = row.get(2)?;
-    let spilled: i64 = row.get(3)?;
-    let prev = hash_column(row, 4).ok_or_else(|| damaged("the hash before it is malformed"))?;
-    let hash = hash_column(row, 5).ok_or_else(|| damaged("its hash is malformed"))?;
-    let bytes = if spilled == 0 {
-        Bytes::copy_from_slice(row.get_ref(7)?.as_blob().unwrap_or_default())
-    } else {
-        unspill(db, row.get(0)?, spilled)?
-    };
-    let once = row.get_ref(6)?.as_blob_or_null().ok().flatten();
-    let once = once.unwrap_or_default().to_vec();
-    let count = u64::try_from(count).unwrap_or_default();
-    if hash_run(prev, task, first, count, format, &bytes, &once) != hash {
-        return Err(damaged("the stored bytes do not match their hash"));
+    Raw::read(db, row)?.open()
+}
+
+/// A run as it is stored, its bytes in one piece, not yet checked.
+#[cfg(feature = "sqlite")]
+#[derive(Debug)]
+pub(crate) struct Raw {
+    pub(crate) id: i64,
+    pub(crate) count: i64,
+    pub(crate) format: u8,
+    pub(crate) prev: Hash,
+    pub(crate) hash: Hash,
+    pub(crate) once: Vec<u8>,
+    pub(crate) bytes: Bytes,
+}
+
+#[cfg(feature = "sqlite")]
+impl Raw {
+    /// Reads a row of [`SELECT`].
+    pub(crate) fn read(db: &Connection, row: &Row<'_>) -> Result<Self, Failure> {
+        let id = row.get(0)?;
+        let spilled: i64 = row.get(3)?;
+        let hash = |column, what| hash_column(row, column).ok_or_else(|| damaged(id, what));
+        let once = row.get_ref(6)?.as_blob_or_null().ok().flatten();
+        Ok(Self {
+            id,
+            count: row.get(1)?,
+            format: row.get(2)?,
+            prev: hash(4, "the hash before it is malformed")?,
+            hash: hash(5, "its hash is malformed")?,
+            once: once.unwrap_or_default().to_vec(),
+            bytes: if spilled == 0 {
+                Bytes::copy_from_slice(row.get_ref(7)?.as_blob().unwrap_or_default())
+            } else {
+                unspill(db, id, spilled)?
+            },
+        })
     }
-    if format != FORMAT {
-        return Err(damaged("its format is unknown"));
+
+    /// Checks its hash and takes it apart.
+    pub(crate) fn open(&self) -> Result<Run, Failure> {
+        let Self {
+            id,
+            count,
+            format,
+            prev,
+            hash,
+            once,
+            bytes,
+        } = self;
+        open(*id, *count, *format, *prev, *hash, once, bytes).map_err(|what| damaged(*id, what))
     }
-    let entries = decode(first, count, &bytes).ok_or_else(|| damaged("its bytes are cut short"))?;
-    Ok(Run {
-        first,
-        count,
-        prev,
-        hash,
-        once,
-        entries,
-    })
+}
+
+#[cfg(feature = "sqlite")]
+fn damaged(run: i64, what: &str) -> Failure {
+    let (task, first) = unpack_run_id(run);
+    Failure::Damaged(format!("task key {task}, entry {first}: {what}"))
 }
 
 #[cfg(feature = "sqlite")]

@@ -29,6 +29,11 @@ Environment:
                          a user with a password; an API key, named `default`
 Flags win over the environment, the environment over the file.";
 
+const COPY_NOTES: &str = "\
+Everything goes along: tasks, journals, repeated requests, work that was left. The file stays as it
+is. If it is interrupted, run it again: it goes on where it was. Until it has come to its end, no
+server starts on the database.";
+
 /// The A2A daemon: serves agents over the Agent2Agent protocol and keeps every task in a journal
 /// that survives crashes.
 #[derive(Debug, Parser)]
@@ -51,12 +56,62 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Walks the whole database and says whether it is sound. Stop the server first.
     Verify(Verify),
+    /// Looks whether a server could serve here, and how well. Changes nothing; a server may be running.
+    Doctor(Doctor),
+    /// Looks at the database, brings it up to date, moves it to PostgreSQL.
+    #[command(subcommand)]
+    Db(DbCommand),
     /// Makes tokens for callers, lists them, takes them back. Works while the server runs.
     #[command(subcommand)]
     Token(TokenCommand),
     /// Looks at the configuration.
     #[command(subcommand)]
     Config(ConfigCommand),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum DbCommand {
+    /// Says what the database holds and who uses it. Works while servers run.
+    Status(Asked),
+    /// Makes the tables, or brings them to the newest schema, as the next start would.
+    Migrate(Asked),
+    /// Copies a SQLite file into a PostgreSQL database. Stop the server first.
+    #[command(after_help = COPY_NOTES)]
+    Copy(Copy),
+}
+
+/// A question about what is configured.
+#[derive(Debug, Args)]
+pub(crate) struct Asked {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Prints one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Copy {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The file, also as sqlite://FILE, which like `database_url` is relative to the data directory [default: the configured one, or a2ad.db in the data directory].
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<String>,
+    /// The database, as postgres://user@host/database [default: the configured one]. Others on this machine can see it; A2AD_DATABASE_URL keeps a password to yourself.
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: Option<String>,
+    /// Prints one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    #[command(flatten)]
+    pub(crate) serve: Serve,
+    /// Prints one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Subcommand)]

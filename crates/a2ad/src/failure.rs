@@ -3,7 +3,9 @@
 use std::fmt;
 use std::process::ExitCode;
 
-use a2ad_server::{ConfigError, OpenError, RunError, StartError, TokensError};
+use a2ad_server::{
+    ConfigError, CopyError, DatabaseError, OpenError, RunError, StartError, TokensError,
+};
 
 /// The exit codes. They are documented in docs/command.md and in `--help`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,15 +48,21 @@ impl Failure {
 /// One line, whatever stands in file names and settings.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for c in format!("{:#}", self.error).chars() {
-            if c.is_control() {
-                write!(f, "{}", c.escape_default())?;
-            } else {
-                write!(f, "{c}")?;
-            }
-        }
-        Ok(())
+        f.write_str(&one_line(&format!("{:#}", self.error)))
     }
+}
+
+/// Text without anything that could end a line or speak to a terminal.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() {
+            line.extend(c.escape_default());
+        } else {
+            line.push(c);
+        }
+    }
+    line
 }
 
 impl From<ConfigError> for Failure {
@@ -72,6 +80,26 @@ impl From<TokensError> for Failure {
 impl From<OpenError> for Failure {
     fn from(error: OpenError) -> Self {
         Self::new(Exit::Database, error.into())
+    }
+}
+
+impl From<DatabaseError> for Failure {
+    fn from(error: DatabaseError) -> Self {
+        let exit = match &error {
+            DatabaseError::Panicked => Exit::Internal,
+            _ => Exit::Database,
+        };
+        Self::new(exit, error.into())
+    }
+}
+
+impl From<CopyError> for Failure {
+    fn from(error: CopyError) -> Self {
+        let exit = match &error {
+            CopyError::Panicked => Exit::Internal,
+            _ => Exit::Database,
+        };
+        Self::new(exit, error.into())
     }
 }
 

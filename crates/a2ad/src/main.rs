@@ -6,6 +6,8 @@
 
 mod arguments;
 mod check;
+mod db;
+mod doctor;
 mod failure;
 mod logs;
 mod serve;
@@ -17,6 +19,7 @@ use std::io::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
+use anyhow::Context as _;
 use arguments::{Command, ConfigCommand};
 use failure::{Exit, Failure};
 
@@ -47,10 +50,20 @@ fn run() -> Result<(), Failure> {
     match command {
         Command::Serve(arguments) => serve::run(&arguments),
         Command::Verify(arguments) => verify::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
+        Command::Db(command) => db::run(&command),
         Command::Token(command) => token::run(&command),
         Command::Config(ConfigCommand::Check(arguments)) => check::run(&arguments),
         Command::Config(ConfigCommand::Schema) => check::schema(),
     }
+}
+
+/// Sees something through that waits for others.
+fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Runtime::new()
+        .context("start the runtime")
+        .map_err(|error| Failure::new(Exit::Failure, error))?;
+    runtime.block_on(work)
 }
 
 /// Writes to the standard output. Nobody may be reading, which is no reason to stop.

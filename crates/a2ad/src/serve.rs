@@ -9,7 +9,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::arguments::Serve;
 use crate::failure::{Exit, Failure};
-use crate::{logs, settings, tell};
+use crate::{block_on, logs, settings, tell};
 
 /// How long a balancer gets to notice that we are going, before we do.
 const NOTICE: Duration = Duration::from_secs(1);
@@ -20,10 +20,7 @@ const ECHO: Duration = Duration::from_millis(250);
 pub(crate) fn run(arguments: &Serve) -> Result<(), Failure> {
     let settings = settings::read_to_serve(arguments)?;
     logs::start(&settings.config.log)?;
-    let runtime = tokio::runtime::Runtime::new()
-        .context("start the runtime")
-        .map_err(|error| Failure::new(Exit::Failure, error))?;
-    runtime.block_on(serve(settings.config))
+    block_on(serve(settings.config))
 }
 
 async fn serve(config: Config) -> Result<(), Failure> {

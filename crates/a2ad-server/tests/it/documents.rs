@@ -6,7 +6,7 @@ use a2ad_server::Server;
 use a2ad_server::config::{Config, Source};
 use serde_json::Value;
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
@@ -149,7 +149,7 @@ fn the_table_of_keys_is_complete() {
 }
 
 /// Enough of YAML for the configurations shown: scalars are what YAML's core schema makes of them.
-fn as_json(text: &str) -> Value {
+pub(crate) fn as_json(text: &str) -> Value {
     use saphyr_parser::{Event, Parser};
     // As the reader does, `${` is made harmless first.
     let text = text

@@ -5,6 +5,7 @@
     reason = "a test that cannot go on should panic"
 )]
 
+mod deploy;
 mod documents;
 mod embedding;
 mod script;

@@ -11,7 +11,17 @@ use super::session::{Ground, Session};
 pub(crate) struct Database {
     /// Masks the keys in public ids.
     pub(crate) secret: [u8; 16],
+    /// The schema that was found; 0 if there was none.
+    pub(crate) found: u32,
+    /// The schema that it has now.
+    pub(crate) schema: u32,
+    /// A copy into it has begun and not come to its end.
+    pub(crate) half_copied: bool,
 }
+
+/// The key in `meta` that is there while a copy is under way: the newest task that was copied, and
+/// the secret of the database that it comes from.
+pub(crate) const COPYING: &str = "copying";
 
 /// A step from one schema to the next.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +59,10 @@ pub(crate) async fn migrate(
     session.run(LOCK).await.map_err(failed)?;
     let found = schema(server, session, known).await?;
     let outdated: Vec<_> = steps.iter().filter(|step| step.schema > found).collect();
+    let needed = outdated.iter().map(|step| step.oldest_compatible).max();
+    if found > 0 && needed.is_some_and(|needed| needed > found) {
+        check_alone(server, session, needed.unwrap_or_default()).await?;
+    }
     if found == 0 {
         let create = "CREATE SCHEMA IF NOT EXISTS a2ad";
         // Creating it asks for more than using it, even if it is there.
@@ -87,21 +101,60 @@ pub(crate) async fn migrate(
     let row = meta(session, "secret").await.map_err(failed)?;
     let secret: Option<Vec<u8>> = row.and_then(|row| row.try_get(1).ok());
     let secret = secret.and_then(|secret| secret.try_into().ok());
+    let half_copied = meta(session, COPYING).await.map_err(failed)?.is_some();
     Ok(Database {
         secret: secret.ok_or_else(damaged)?,
+        found,
+        schema: found.max(known),
+        half_copied,
     })
+}
+
+/// Whoever runs now knows the schema that was found. If a step would leave him behind, he has to
+/// stop first.
+async fn check_alone(server: &str, session: &Session, needed: u32) -> Result<(), OpenError> {
+    const ALIVE: &str = "
+        SELECT count(*) FROM a2ad.holders WHERE instance
+            AND lease_until > (extract(epoch FROM statement_timestamp()) * 1000)::int8";
+    let rows = session.query(ALIVE, &[]).await;
+    let rows = rows.map_err(|failure| OpenError::from_failure(server, &failure))?;
+    let count: i64 = rows
+        .first()
+        .and_then(|row| row.try_get(0).ok())
+        .unwrap_or_default();
+    if count > 0 {
+        return Err(OpenError::OlderInstances {
+            server: server.to_owned(),
+            count: count.unsigned_abs(),
+            needed,
+        });
+    }
+    Ok(())
 }
 
 /// The schema of a database, unless code that knows schemas up to `known` cannot use it; 0 if there
 /// is nothing of ours.
 async fn schema(server: &str, session: &Session, known: u32) -> Result<u32, OpenError> {
+    let (found, oldest) = schemas(server, session).await?;
+    if oldest > known {
+        return Err(OpenError::Newer {
+            server: server.to_owned(),
+            found,
+            known,
+        });
+    }
+    Ok(found)
+}
+
+/// The schema of a database, and the oldest code that can use it; zeros if there is nothing of ours.
+pub(crate) async fn schemas(server: &str, session: &Session) -> Result<(u32, u32), OpenError> {
     let failed = |failure: Failure| OpenError::from_failure(server, &failure);
     let rows = session
         .query("SELECT to_regclass('a2ad.meta') IS NOT NULL", &[])
         .await
         .map_err(failed)?;
     if !flag(&rows) {
-        return Ok(0);
+        return Ok((0, 0));
     }
     let mut numbers = [0; 2];
     for (number, key) in numbers.iter_mut().zip(["schema", "oldest_compatible"]) {
@@ -115,14 +168,7 @@ async fn schema(server: &str, session: &Session, known: u32) -> Result<u32, Open
             })?;
     }
     let [found, oldest] = numbers;
-    if oldest > known {
-        return Err(OpenError::Newer {
-            server: server.to_owned(),
-            found,
-            known,
-        });
-    }
-    Ok(found)
+    Ok((found, oldest))
 }
 
 async fn has_schema(session: &Session) -> Result<bool, Failure> {
@@ -138,7 +184,7 @@ fn flag(rows: &[Row]) -> bool {
         .unwrap_or_default()
 }
 
-async fn meta(session: &Session, key: &str) -> Result<Option<Row>, Failure> {
+pub(crate) async fn meta(session: &Session, key: &str) -> Result<Option<Row>, Failure> {
     let rows = session
         .query(
             "SELECT number, bytes FROM a2ad.meta WHERE key = $1",
@@ -148,7 +194,7 @@ async fn meta(session: &Session, key: &str) -> Result<Option<Row>, Failure> {
     Ok(rows.into_iter().next())
 }
 
-async fn set_meta(
+pub(crate) async fn set_meta(
     session: &Session,
     key: &str,
     number: Option<i64>,
@@ -163,3 +209,6 @@ async fn set_meta(
         .await
         .map(drop)
 }
+
+#[cfg(test)]
+mod tests;

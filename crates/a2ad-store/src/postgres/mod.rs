@@ -15,14 +15,19 @@
 //! | `gather`, `batch`, `write`, `truth` | locking and reading, deciding, writing; what became of it |
 //! | `read`, `journal`, `list` | everything that only reads |
 //! | `claim`, `holders`, `clock`, `purge` | leasing turns, keeping leases, the time, deleting |
+//! | `fill` | writing what another database held |
+//! | `inspect` | what the database holds and how it does, without serving from it |
 //! | `news`, `watch` | what instances tell each other, and what they find out by themselves |
 
 mod batch;
 mod claim;
 mod clock;
 mod fail;
+#[cfg(feature = "sqlite")]
+pub(crate) mod fill;
 mod gather;
 mod holders;
+mod inspect;
 mod journal;
 mod lane;
 mod list;
@@ -44,6 +49,7 @@ mod watch;
 mod write;
 
 pub use clock::DatabaseClock;
+pub use inspect::{Probe, migrate, probe, status};
 pub use open::OpenError;
 pub use options::{PostgresOptions, TimeSource};
 pub use store::PostgresStore;

@@ -104,6 +104,27 @@ pub enum OpenError {
         /// The newest schema that this code knows.
         known: u32,
     },
+    /// Instances run that the newest schema would leave behind.
+    #[error(
+        "{count} older instances still use {server}, and would not understand the new schema \
+         (a2ad that knows schema {needed} or later does): stop them first"
+    )]
+    OlderInstances {
+        /// Host, port and database.
+        server: String,
+        /// How many.
+        count: u64,
+        /// The schema that they would have to know.
+        needed: u32,
+    },
+    /// A copy into it has begun and not come to its end.
+    #[error(
+        "{server} is half a copy: run `a2ad db copy` again, which goes on where it was interrupted"
+    )]
+    HalfCopied {
+        /// Host, port and database.
+        server: String,
+    },
     /// It is damaged.
     #[error("{server} is damaged ({detail}): restore a backup")]
     Corrupt {
@@ -172,13 +193,27 @@ impl OpenError {
 
     /// Whether it may be otherwise in a moment.
     const fn is_passing(&self) -> bool {
-        matches!(self, Self::Unreachable { .. } | Self::Crowded { .. })
+        matches!(
+            self,
+            Self::Unreachable { .. } | Self::Crowded { .. } | Self::OlderInstances { .. }
+        )
     }
 }
 
 /// Looks whether the database can be used, and brings it to the newest schema. A server that is
 /// not there yet is waited for.
 pub(crate) async fn prepare(ground: &Ground) -> Result<migrate::Database, OpenError> {
+    let database = prepare_for_copy(ground).await?;
+    if database.half_copied {
+        return Err(OpenError::HalfCopied {
+            server: ground.target.server.clone(),
+        });
+    }
+    Ok(database)
+}
+
+/// The same, also of a database that is half a copy.
+pub(crate) async fn prepare_for_copy(ground: &Ground) -> Result<migrate::Database, OpenError> {
     let until = Instant::now() + ground.options.patience;
     let mut pause = Duration::from_millis(100);
     loop {
@@ -194,6 +229,12 @@ pub(crate) async fn prepare(ground: &Ground) -> Result<migrate::Database, OpenEr
 }
 
 async fn try_prepare(ground: &Ground) -> Result<migrate::Database, OpenError> {
+    let session = connect(ground).await?;
+    migrate::migrate(ground, &session, migrate::MIGRATIONS).await
+}
+
+/// A connection to a server that can be used.
+pub(crate) async fn connect(ground: &Ground) -> Result<Session, OpenError> {
     let server = ground.target.server.as_str();
     let failed = |failure: Failure| OpenError::from_failure(server, &failure);
     let one = Session::connect(ground, None).await.map_err(failed)?;
@@ -202,7 +243,7 @@ async fn try_prepare(ground: &Ground) -> Result<migrate::Database, OpenError> {
     check_pooler(server, &one, &other).await?;
     drop(other);
     check_primary(server, &one).await?;
-    migrate::migrate(ground, &one, migrate::MIGRATIONS).await
+    Ok(one)
 }
 
 /// Two sessions that each keep what they were told are two sessions indeed.

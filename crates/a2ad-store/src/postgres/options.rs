@@ -82,6 +82,15 @@ impl PostgresOptions {
     }
 }
 
+impl PostgresOptions {
+    /// How many connections a store with these options has open at most: lanes, readers, and one
+    /// each for leases, claims, deleting, telling and hearing.
+    #[must_use]
+    pub const fn connections(&self) -> u64 {
+        (self.lanes + self.readers + 5) as u64
+    }
+}
+
 impl fmt::Debug for PostgresOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresOptions")

@@ -10,6 +10,7 @@ use tokio_postgres::Row;
 
 use super::fail::Failure;
 use super::journal::{Journal, run_of, runs_of, snapshot_of};
+use super::migrate::COPYING;
 use super::names::Names;
 use super::session::Sixteen;
 use super::sessions::Sessions;
@@ -324,6 +325,15 @@ impl Reader {
         rows.iter()
             .map(|row| Ok(TaskKey(row.try_get(0)?)))
             .collect()
+    }
+
+    /// Whether a copy into the database has begun and not come to its end.
+    pub(crate) async fn is_half_copied(&self) -> Result<bool, Failure> {
+        let rows = self
+            .sessions
+            .read("SELECT 1 FROM meta WHERE key = $1", &[&COPYING])
+            .await?;
+        Ok(!rows.is_empty())
     }
 
     /// Counts for gauges.

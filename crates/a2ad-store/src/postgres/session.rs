@@ -12,7 +12,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::fail::Failure;
-use super::options::{PostgresOptions, Target};
+use super::open::OpenError;
+use super::options::{PostgresOptions, Target, parse};
 use super::tls::Tls;
 
 /// A parameter of a statement.
@@ -31,6 +32,26 @@ pub(crate) struct Ground {
 }
 
 impl Ground {
+    /// What connections with these options are made with.
+    pub(crate) fn new(options: PostgresOptions) -> Result<Self, OpenError> {
+        let target = parse(&options.url)?;
+        let tls = Tls::new(&target)?;
+        Ok(Self {
+            options,
+            target,
+            tls,
+            tracker: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        })
+    }
+
+    /// Ends all connections.
+    pub(crate) async fn close(&self) {
+        self.stop.cancel();
+        self.tracker.close();
+        self.tracker.wait().await;
+    }
+
     /// The longest that an answer can take, with some time for its way.
     pub(crate) fn deadline(&self) -> Duration {
         self.options.statement_timeout + Duration::from_secs(5)

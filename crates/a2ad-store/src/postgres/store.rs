@@ -13,7 +13,6 @@ use a2ad_core::task::{Entry, Head, Snapshot};
 use a2ad_proto::{AgentId, TaskId, Timestamp};
 use futures_util::future::BoxFuture;
 use tokio::sync::{Mutex, Notify};
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::claim::Claimer;
@@ -24,12 +23,11 @@ use super::list;
 use super::names::Names;
 use super::news::{self, News};
 use super::open::{self, OpenError};
-use super::options::{PostgresOptions, parse};
+use super::options::PostgresOptions;
 use super::purge;
 use super::read::Reader;
 use super::session::Ground;
 use super::sessions::{Sessions, Slot};
-use super::tls::Tls;
 use super::watch;
 
 /// How many keys are taken at a time. Those that are left when the store is closed are lost, which
@@ -64,15 +62,7 @@ impl PostgresStore {
     /// # Errors
     /// If the database cannot be reached or used; see [`OpenError`].
     pub async fn open(options: PostgresOptions, wake: Arc<dyn Wake>) -> Result<Self, OpenError> {
-        let target = parse(&options.url)?;
-        let tls = Tls::new(&target)?;
-        let ground = Arc::new(Ground {
-            options,
-            target,
-            tls,
-            tracker: TaskTracker::new(),
-            stop: CancellationToken::new(),
-        });
+        let ground = Arc::new(Ground::new(options)?);
         // If it does not come to an end, nothing is left running.
         let unfinished = ground.stop.clone().drop_guard();
         let database = open::prepare(&ground).await?;
@@ -84,10 +74,16 @@ impl PostgresStore {
         });
         let holders = Arc::new(Holders::new(Arc::clone(&ground), Arc::clone(&wake)));
         let server = &ground.target.server;
-        let instance = holders
-            .open(true)
-            .await
-            .map_err(|failure| OpenError::from_failure(server, &failure))?;
+        let failed = |failure: Failure| OpenError::from_failure(server, &failure);
+        let instance = holders.open(true).await.map_err(failed)?;
+        // Whoever copies says so first and then looks for instances; we do it the other way round,
+        // so that one of us sees the other.
+        if reader.is_half_copied().await.map_err(failed)? {
+            holders.close(instance).await;
+            return Err(OpenError::HalfCopied {
+                server: server.clone(),
+            });
+        }
         let tasks = TaskTracker::new();
         let news = News::default();
         let missed = Arc::new(Notify::new());

@@ -155,7 +155,7 @@ fn walk(db: &Connection, report: &mut VerifyReport) -> Result<(), Failure> {
 
 /// SQLite keeps shared memory beside a database with a log, and needs to create it. Where it may
 /// not, as on a read-only copy, and there is no log, the file can be read as it stands.
-fn open_read_only(path: &Path) -> Result<Connection, OpenError> {
+pub(crate) fn open_read_only(path: &Path) -> Result<Connection, OpenError> {
     let sql = |source: Error| OpenError::from_sql(path, &source);
     let attempt = || -> rusqlite::Result<Connection> {
         let db = connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;

@@ -26,6 +26,11 @@ fn the_help_is_the_documented_one() {
         &["--help"][..],
         &["serve", "--help"],
         &["verify", "--help"],
+        &["doctor", "--help"],
+        &["db", "--help"],
+        &["db", "status", "--help"],
+        &["db", "migrate", "--help"],
+        &["db", "copy", "--help"],
         &["config", "--help"],
         &["config", "check", "--help"],
         &["config", "schema", "--help"],
@@ -101,4 +106,32 @@ fn the_readme_keeps_its_word() {
             task = id.split('"').next().unwrap().to_owned();
         }
     }
+}
+
+/// What the image asks, once in a while, to learn whether its server is ready.
+#[test]
+fn the_health_check_of_the_image_tells_a_server_from_none() {
+    if Command::new("bash").arg("--version").output().is_err() {
+        return;
+    }
+    let image = read("deploy/Dockerfile");
+    let (_, check) = image.split_once("HEALTHCHECK ").unwrap();
+    let (_, check) = check.split_once("CMD ").unwrap();
+    let words: Vec<String> = serde_json::from_str(check.lines().next().unwrap()).unwrap();
+    let healthy = |address: &str| {
+        let (host, port) = address.split_once(':').unwrap();
+        let script = words[2].replace("127.0.0.1/41240", &format!("{host}/{port}"));
+        assert_ne!(script, words[2]);
+        let mut command = Command::new(&words[0]);
+        command
+            .args([&words[1], &script])
+            .stderr(std::process::Stdio::null());
+        command.status().unwrap().success()
+    };
+    let folder = folder();
+    let daemon = Daemon::start(folder.path(), &[]);
+    let address = daemon.address.clone();
+    assert!(healthy(&address));
+    daemon.kill();
+    assert!(!healthy(&address));
 }

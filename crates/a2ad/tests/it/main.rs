@@ -6,10 +6,12 @@
 )]
 
 mod daemon;
+mod database;
 mod documents;
 mod failing;
 mod identity;
 mod kill;
+mod proxied;
 mod serving;
 mod stopping;
 mod verifying;

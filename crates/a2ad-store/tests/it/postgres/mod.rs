@@ -1,6 +1,8 @@
 //! PostgreSQL: a real server, started for these tests.
 
 mod contract;
+#[cfg(feature = "sqlite")]
+mod copying;
 mod crash;
 mod cut;
 mod instances;
