@@ -91,7 +91,7 @@ impl Finding {
     }
 }
 
-/// Looks at everything that a server with this configuration needs. It leaves nothing behind, and a server may be
+/// Looks at everything that a server with this configuration needs. It changes nothing, and a server may be
 /// running meanwhile. No finding has a secret in it.
 pub async fn doctor(config: &Config) -> Vec<Finding> {
     let mut found = vec![match Server::new(config.clone()).check() {
