@@ -183,6 +183,13 @@ impl Cluster {
         }
     }
 
+    /// Whether a condition holds in a database.
+    #[must_use]
+    pub fn holds(&self, database: &str, condition: &str) -> bool {
+        let ask = format!("SELECT 1 / CASE WHEN {condition} THEN 1 ELSE 0 END");
+        process::simple_query(self.port, database, &ask).is_ok()
+    }
+
     /// Where its data lies.
     #[must_use]
     pub fn data(&self) -> PathBuf {

@@ -41,7 +41,7 @@ const CHECK: &str = "UPDATE holders SET beat_at = beat_at WHERE id = $1 RETURNIN
 const CLOSE: &str = "DELETE FROM holders WHERE id = ANY($1::int8[])";
 
 const SWEEP: &str = "
-    DELETE FROM holders WHERE lease_until + CASE WHEN instance THEN 24 ELSE 1 END * $2
+    DELETE FROM holders WHERE lease_until + CASE WHEN instance THEN 24 ELSE 1 END * $2::int8
         < coalesce($1::int8, (extract(epoch FROM statement_timestamp()) * 1000)::int8)";
 
 const SWEEP_LANES: &str = "

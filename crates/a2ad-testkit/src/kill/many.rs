@@ -112,7 +112,7 @@ impl Plan {
             seed,
             instances: 3,
             lease: Duration::from_secs(2),
-            kills: 3,
+            kills: 2,
             postgres_kills: 1,
             freezes: 1,
             cuts: 2,

@@ -15,6 +15,7 @@ fn nothing_that_was_told_is_lost_or_changed_by_kills() {
     let mut plan = Plan::new(env!("CARGO_BIN_EXE_a2ad"), seed, kills);
     plan.repeat = format!("KILL_SEED={seed} KILLS={kills} cargo test -p a2ad --test it kill");
     let report = run(kill::run(&plan));
+    println!("{report}");
     // A test that asked for nothing would be green as well.
     assert_eq!(report.kills, kills);
     let tried = report.tried;
@@ -38,6 +39,7 @@ fn nothing_is_lost_when_instances_die_freeze_or_are_cut_off_and_postgresql_dies(
     let mut plan = many::Plan::new(env!("CARGO_BIN_EXE_a2ad"), seed);
     plan.repeat = format!("KILL_SEED={seed} cargo test -p a2ad --test it postgresql_dies");
     let report = run(many::run(&plan));
+    println!("{report}");
     assert!(report.kills >= plan.kills, "{report}");
     assert_eq!(report.faults["kills of PostgreSQL"], plan.postgres_kills);
     assert_eq!(report.faults["freezes"], plan.freezes);
@@ -62,6 +64,7 @@ fn a_rolling_restart_fails_no_call() {
     plan.rounds = given("ROUNDS").unwrap_or(plan.rounds);
     plan.repeat = format!("KILL_SEED={seed} cargo test -p a2ad --test it rolling");
     let report = run(rolling::run(&plan));
+    println!("{report}");
     let restarts = plan.instances * plan.rounds;
     assert_eq!(report.faults["restarts"] as usize, restarts, "{report}");
     assert!(report.acknowledged > 100, "{report}");
@@ -75,7 +78,6 @@ fn run(trial: impl Future<Output = Report>) -> Report {
         .build()
         .unwrap();
     let report = runtime.block_on(Box::pin(trial));
-    println!("{report}");
     assert!(report.is_clean(), "{report}");
     report
 }

@@ -191,3 +191,20 @@ async fn whoever_closes_gives_his_leases_up_at_once() {
     one.store.close().await;
     assert_eq!(other.store.orphans(9).await.unwrap().len(), 1);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn holders_that_are_long_gone_are_forgotten() {
+    let cluster = Cluster::shared();
+    let database = cluster.create_database();
+    let _instance = Instance::open_with(PostgresOptions {
+        // It looks after every hundredth beat.
+        lease: Duration::from_millis(30),
+        ..PostgresOptions::at(cluster.url(&database))
+    })
+    .await;
+    let gone = "INSERT INTO a2ad.holders (opened_at, beat_at, lease_until, instance, name)
+        VALUES (0, 0, 0, false, 'gone'), (0, 0, 0, true, 'gone')";
+    cluster.sql(&database, gone);
+    let forgotten = "NOT EXISTS (SELECT 1 FROM a2ad.holders WHERE name = 'gone')";
+    eventually("forgotten", || cluster.holds(&database, forgotten)).await;
+}

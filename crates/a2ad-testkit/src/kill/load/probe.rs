@@ -12,7 +12,7 @@ use super::{Client, TRIES_MAX, Up, at_once};
 
 /// How many words a probe says, one every five milliseconds: enough to be at it still when its
 /// server is struck, and to be heard again if a server wakes up that was taken for dead.
-const WORDS: u64 = 300;
+const WORDS: u64 = 200;
 
 /// A task that a server is at work on.
 #[derive(Debug)]
