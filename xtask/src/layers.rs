@@ -124,7 +124,7 @@ const LAYERS: &[Layer] = &[
     },
     Layer {
         name: "a2ad-bench",
-        ours: &["a2ad-proto"],
+        ours: &["a2ad-pgkit", "a2ad-proto"],
         not: &[],
         outermost: true,
     },

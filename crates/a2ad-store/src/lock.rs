@@ -3,8 +3,13 @@
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::open::OpenError;
+
+/// For so long a lock may outlive whoever let go of it: a child that its process was just starting
+/// has it too, until it becomes another program.
+const LINGERS: Duration = Duration::from_millis(200);
 
 /// Held while the database is open; the operating system lets go of it when the process ends,
 /// however it ends.
@@ -36,12 +41,22 @@ impl FileLock {
         file: File,
         lock: impl Fn(&File) -> Result<(), TryLockError>,
     ) -> Result<Self, OpenError> {
-        match lock(&file) {
-            Ok(()) => Ok(Self { _file: file }),
-            Err(TryLockError::WouldBlock) => Err(OpenError::Locked {
-                path: database.to_owned(),
-            }),
-            Err(TryLockError::Error(source)) => Err(OpenError::from_io(database, source)),
+        let began = Instant::now();
+        loop {
+            match lock(&file) {
+                Ok(()) => return Ok(Self { _file: file }),
+                Err(TryLockError::WouldBlock) if began.elapsed() < LINGERS => {
+                    std::thread::sleep(LINGERS / 10);
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(OpenError::Locked {
+                        path: database.to_owned(),
+                    });
+                }
+                Err(TryLockError::Error(source)) => {
+                    return Err(OpenError::from_io(database, source));
+                }
+            }
         }
     }
 }
