@@ -8,7 +8,8 @@ use a2ad_proto::{
 };
 use bytes::Bytes;
 use http::request::Parts;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
+use tracing::{Instrument as _, Span};
 
 use crate::caller;
 use crate::door::{Admitted, admit};
@@ -16,6 +17,8 @@ use crate::edge::Inner;
 use crate::errors::{Fault, Refusal};
 use crate::extensions::Active;
 use crate::limits::Limits;
+use crate::meters::Binding;
+use crate::method::Method;
 use crate::mounts::{Mount, Visit};
 use crate::operations::{FrameSource, Opened};
 use crate::version::Absent;
@@ -28,6 +31,44 @@ pub(crate) struct Call {
     request: Request,
     /// The last frame the caller has.
     after: Option<Number>,
+}
+
+/// A request that has been read, and what the log and the counters will want to know of it.
+pub(crate) struct Asked {
+    pub(crate) began: Instant,
+    pub(crate) method: Option<Method>,
+    pub(crate) span: Span,
+    /// What it asks for, or why it asks for nothing.
+    pub(crate) call: Result<Call, Fault>,
+}
+
+impl Asked {
+    /// Does what was asked and counts it. The extensions are those that the answer has to say it went by.
+    pub(crate) async fn perform(
+        self,
+        inner: &Inner,
+        binding: Binding,
+    ) -> (Active, Result<Reply, Fault>) {
+        let Self {
+            began,
+            method,
+            span,
+            call,
+        } = self;
+        let mut active = Active::default();
+        let result = match call {
+            Ok(call) => {
+                active.clone_from(&call.active);
+                call.run(inner).instrument(span).await
+            }
+            Err(fault) => Err(fault),
+        };
+        let refused = result.as_ref().err().map(|fault| fault.kind.reason());
+        inner
+            .meters
+            .count(binding, method, refused, began.elapsed());
+        (active, result)
+    }
 }
 
 /// What is asked for.

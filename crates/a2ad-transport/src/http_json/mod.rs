@@ -11,12 +11,10 @@ use http::header::CACHE_CONTROL;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use tokio::time::Instant;
-use tracing::{Instrument as _, Span};
 
-use crate::call::{Call, Reply};
+use crate::call::{self, Call, Reply};
 use crate::edge::Inner;
 use crate::errors::{Fault, Refusal};
-use crate::extensions::Active;
 use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::meters::Binding;
@@ -29,11 +27,7 @@ use crate::{body, media};
 
 /// A request that has been read.
 pub(crate) struct Asked {
-    began: Instant,
-    method: Method,
-    span: Span,
-    /// What it asks for, or why it asks for nothing.
-    call: Result<Call, Fault>,
+    asked: call::Asked,
     /// What a result and an error are written as.
     result_type: HeaderValue,
     error_type: HeaderValue,
@@ -65,10 +59,12 @@ where
         Call::new(inner, visit, head, request, Absent::Means03)
     });
     Asked {
-        began,
-        method,
-        span,
-        call,
+        asked: call::Asked {
+            began,
+            method: Some(method),
+            span,
+            call,
+        },
         result_type: media::of_result(&head.headers),
         error_type: media::of_error(&head.headers),
     }
@@ -78,25 +74,11 @@ impl Asked {
     /// Does what was asked, and says what came of it.
     pub(crate) async fn answer(self, inner: &Inner, connection: &Connection) -> Response<Body> {
         let Self {
-            began,
-            method,
-            span,
-            call,
+            asked,
             result_type,
             error_type,
         } = self;
-        let mut active = Active::default();
-        let result = match call {
-            Ok(call) => {
-                active.clone_from(&call.active);
-                call.run(inner).instrument(span).await
-            }
-            Err(fault) => Err(fault),
-        };
-        let refused = result.as_ref().err().map(|fault| fault.kind.reason());
-        inner
-            .meters
-            .count(Binding::HttpJson, Some(method), refused, began.elapsed());
+        let (active, result) = asked.perform(inner, Binding::HttpJson).await;
         let mut response = match result {
             Ok(Reply::Result(json)) => {
                 let mut response = reply::whole(StatusCode::OK, result_type, json);

@@ -8,12 +8,11 @@ use http::request::Parts;
 use http::{Response, StatusCode};
 use serde_json::value::RawValue;
 use tokio::time::Instant;
-use tracing::{Instrument as _, Span};
+use tracing::Span;
 
-use crate::call::{Call, Reply};
+use crate::call::{self, Call, Reply};
 use crate::edge::Inner;
 use crate::errors::{Fault, Refusal};
-use crate::extensions::Active;
 use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::meters::{self, Binding};
@@ -26,12 +25,8 @@ use crate::{body, media};
 
 /// A request that has been read.
 pub(crate) struct Asked {
-    began: Instant,
-    method: Option<Method>,
+    asked: call::Asked,
     id: Box<RawValue>,
-    span: Span,
-    /// What it asks for, or why it asks for nothing.
-    call: Result<Call, Fault>,
     /// Whether an error is to be told as an event (RPC-08).
     as_event: bool,
 }
@@ -49,11 +44,13 @@ where
 {
     let began = Instant::now();
     let refused = |id: &RawValue, refusal: Refusal| Asked {
-        began,
-        method: None,
+        asked: call::Asked {
+            began,
+            method: None,
+            span: Span::none(),
+            call: Err(refusal.into()),
+        },
         id: id.to_owned(),
-        span: Span::none(),
-        call: Err(refusal.into()),
         as_event: false,
     };
     let types = &[media::JSON_NAME];
@@ -78,11 +75,13 @@ where
         Call::new(inner, visit, head, request, Absent::Means03)
     });
     Asked {
-        began,
-        method,
+        asked: call::Asked {
+            began,
+            method,
+            span,
+            call,
+        },
         id: envelope.id.to_owned(),
-        span,
-        call,
         as_event: method.is_some_and(Method::streams) && media::accepts_events(&head.headers),
     }
 }
@@ -91,25 +90,11 @@ impl Asked {
     /// Does what was asked, and says what came of it.
     pub(crate) async fn answer(self, inner: &Inner, connection: &Connection) -> Response<Body> {
         let Self {
-            began,
-            method,
+            asked,
             id,
-            span,
-            call,
             as_event,
         } = self;
-        let mut active = Active::default();
-        let result = match call {
-            Ok(call) => {
-                active.clone_from(&call.active);
-                call.run(inner).instrument(span).await
-            }
-            Err(fault) => Err(fault),
-        };
-        let refused = result.as_ref().err().map(|fault| fault.kind.reason());
-        inner
-            .meters
-            .count(Binding::JsonRpc, method, refused, began.elapsed());
+        let (active, result) = asked.perform(inner, Binding::JsonRpc).await;
         let mut response = match result {
             Ok(Reply::Result(json)) => {
                 reply::whole(StatusCode::OK, reply::JSON, success(&id, &json))
