@@ -14,7 +14,7 @@
 //! | `commit` | [`Core`]: changes applied and committed, without any thread |
 //! | `writer`, `answers`, `checkpoint` | the two threads, and how the first one's answers are told |
 //! | `read`, `list` | everything that only reads |
-//! | `names`, `once`, `hash`, `fail` | scopes and contexts, request keys, checksums, what an error of SQLite means |
+//! | `names`, `once`, `hash`, `bounds`, `fail` | scopes and contexts, request keys, checksums, how much may wait, what an error of SQLite means |
 //! | `status`, `inspect` | what a database holds, in numbers |
 //! | `postgres` | the same on PostgreSQL, with leases that end and news between instances |
 //! | [`copy`] | from a file to a database, once and for all |
@@ -22,6 +22,8 @@
 
 #[cfg(feature = "sqlite")]
 mod answers;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod bounds;
 #[cfg(feature = "sqlite")]
 mod checkpoint;
 #[cfg(feature = "sqlite")]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use a2ad_core::keys::{Number, PublicIds, Scope, TaskKey};
-use a2ad_core::store::{Known, ListFilter, ListPage, ListPlace, Listed};
+use a2ad_core::store::{Known, ListFilter, ListPage, ListPlace, Listed, SHORT_JOURNAL};
 use a2ad_core::task::Snapshot;
 use a2ad_proto::ContextId;
 use rusqlite::{CachedStatement, Connection, Rows};
@@ -11,7 +11,7 @@ use rusqlite::{CachedStatement, Connection, Rows};
 use crate::fail::Failure;
 use crate::names::{Context, Names, find_context};
 use crate::read::Journals;
-use crate::snapshot::{self, FOLDED_BYTES};
+use crate::snapshot;
 
 /// Where nothing comes before.
 const TOP: ListPlace = ListPlace {
@@ -259,7 +259,7 @@ fn listed(
         version,
         bytes,
     } = *row;
-    let snapshot = if bytes > FOLDED_BYTES {
+    let snapshot = if bytes > SHORT_JOURNAL {
         snapshot::find(db, place.key, artifacts)?
     } else {
         None

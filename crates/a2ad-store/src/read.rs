@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
 use a2ad_core::keys::{Attempt, ContextKey, Number, PublicIds, Scope, TaskKey, TurnRef};
-use a2ad_core::store::{Claimed, StoreStats, Stored};
+use a2ad_core::store::{Claimed, SHORT_JOURNAL, StoreStats, Stored};
 use a2ad_core::task::{Entry, Head, Identity, TurnHead, TurnState};
 use a2ad_proto::{TaskId, TaskState, Timestamp};
 use rusqlite::types::ValueRef;
@@ -16,7 +16,7 @@ use crate::names::Names;
 use crate::open::execute;
 use crate::packed::{unpack_artifacts, unpack_id};
 use crate::run::{self, Run};
-use crate::snapshot::{self, FOLDED_BYTES};
+use crate::snapshot;
 
 /// Connections that read, each used by one thread at a time. Reads are short and come from the
 /// cache of pages, so they run where they are asked for; handing them to another thread would cost
@@ -162,7 +162,7 @@ pub(crate) fn load(
          WHERE t.key = ?1 ORDER BY r.id"
     ))?;
     let (first, last) = run::task_runs(key.0);
-    let mut rows = statement.query((key.0, FOLDED_BYTES as i64, first, last))?;
+    let mut rows = statement.query((key.0, SHORT_JOURNAL as i64, first, last))?;
     let Some(row) = rows.next()? else {
         return Ok(None);
     };
@@ -170,7 +170,7 @@ pub(crate) fn load(
     if head.identity.id != *id || head.identity.scope != *scope {
         return Ok(None);
     }
-    if head.bytes <= FOLDED_BYTES {
+    if head.bytes <= SHORT_JOURNAL {
         let mut wanted = Wanted::after(key, Number::ZERO, bytes_max);
         let mut row = Some(row).filter(|row| row.get_ref(0).is_ok_and(|id| id != ValueRef::Null));
         while let Some(run) = row

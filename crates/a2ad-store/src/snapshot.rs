@@ -25,9 +25,6 @@ use crate::run::hash_column;
 /// What stands in for artifacts that were not asked for.
 pub(crate) const NO_ARTIFACTS: Bytes = Bytes::from_static(b"[]");
 
-/// A journal of so many bytes is folded when it is read.
-pub(crate) use a2ad_core::store::SHORT_JOURNAL as FOLDED_BYTES;
-
 #[cfg(feature = "sqlite")]
 /// A snapshot row.
 pub(crate) enum Stored {

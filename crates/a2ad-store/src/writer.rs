@@ -8,6 +8,7 @@ use a2ad_core::store::{StoreError, Wake};
 use tokio::sync::oneshot;
 
 use crate::answers::{Answers, answer};
+use crate::bounds::{Bounds, WAITING_BYTES, weight};
 use crate::checkpoint::{Checkpointer, Mode, PASSIVE_PAGES, Pace, RESTART_PAGES};
 use crate::commit::{Core, Outcome, Work};
 use crate::open::OpenError;
@@ -34,8 +35,7 @@ pub(crate) struct Writer {
 struct Queue {
     waiting: Mutex<Waiting>,
     arrived: Condvar,
-    count_max: usize,
-    bytes_max: usize,
+    bounds: Bounds,
     halt: Halt,
 }
 
@@ -64,8 +64,10 @@ impl Writer {
         let queue = Arc::new(Queue {
             waiting: Mutex::default(),
             arrived: Condvar::new(),
-            count_max: options.queue_max,
-            bytes_max: options.queue_bytes_max,
+            bounds: Bounds {
+                count_max: options.queue_max,
+                bytes_max: options.queue_bytes_max,
+            },
             halt,
         });
         let checkpointer = Checkpointer::start(&options.path, options.durability)?;
@@ -137,12 +139,8 @@ impl Queue {
         if waiting.closing {
             return Err(StoreError::Stopped(Arc::from("it was closed")));
         }
-        // A single write larger than the bound still gets through when nothing else waits.
-        if waiting.jobs.len() >= self.count_max
-            || (waiting.bytes > 0 && waiting.bytes + bytes > self.bytes_max)
-        {
-            return Err(StoreError::Full(Arc::from("too many writes are waiting")));
-        }
+        self.bounds
+            .admit(waiting.jobs.len(), waiting.bytes, bytes)?;
         waiting.bytes += bytes;
         waiting.jobs.push_back(Job {
             work,
@@ -251,16 +249,12 @@ fn serve(mut core: Core, queue: &Queue, answers: &Answers, mut checkpointer: Che
 /// What a write adds to the bytes that wait.
 fn size(work: &Work) -> usize {
     match work {
-        Work::Change(change) => {
-            let entries: usize = change.entries.iter().map(|entry| entry.bytes.len()).sum();
-            let snapshot = change.snapshot.as_ref().map_or(0, |fold| fold.size());
-            256 + entries + snapshot
-        }
+        Work::Change(change) => weight(change),
         Work::Claim { .. }
         | Work::OpenHolder
         | Work::Purge { .. }
         | Work::Reserve { .. }
-        | Work::Check => 256,
+        | Work::Check => WAITING_BYTES,
     }
 }
 

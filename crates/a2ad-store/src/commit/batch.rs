@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use a2ad_core::keys::{Number, TaskKey};
-use a2ad_core::store::{Committed, Once, OnceHit};
+use a2ad_core::store::{Committed, Once, OnceHit, SHORT_JOURNAL};
 use a2ad_core::task::{self, Head, Snapshot};
 use a2ad_proto::{ContextId, TaskState, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -16,7 +16,7 @@ use crate::names::Context;
 use crate::once::{self, Pair};
 use crate::packed::{PackedId, pack_artifacts};
 use crate::run::{self, NO_HASH, NewRun, hash_column};
-use crate::snapshot::{self, FOLDED_BYTES};
+use crate::snapshot;
 
 /// A task that the batch has touched or looked at.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl TaskInBatch {
         if let Some(once) = once {
             self.run.request(once);
         }
-        if snapshot.is_some() && head.bytes > FOLDED_BYTES {
+        if snapshot.is_some() && head.bytes > SHORT_JOURNAL {
             self.snapshot = snapshot;
         }
         self.head = Some(head);

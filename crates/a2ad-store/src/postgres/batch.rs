@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use a2ad_core::keys::{HolderId, Number, TaskKey, uuid_bits};
 use a2ad_core::store::{
-    Applied, Change, ChangeError, Committed, ContextChoice, Once, OnceHit, StoreError,
+    Applied, Change, ChangeError, Committed, ContextChoice, Once, OnceHit, SHORT_JOURNAL,
+    StoreError,
 };
 use a2ad_core::task::{Head, Snapshot, TurnHead, TurnState};
 use a2ad_proto::Timestamp;
@@ -16,7 +17,6 @@ use super::names::ScopeKey;
 use crate::hash::Hash;
 use crate::plan::{self, OpenTurn, Plan, Step, cause_of_death, settle_identity, well_formed};
 use crate::run::{NO_HASH, NewRun};
-use crate::snapshot::FOLDED_BYTES;
 
 /// A change with the numbers of its names.
 #[derive(Debug)]
@@ -95,7 +95,7 @@ impl TaskInBatch {
             self.run.request(once);
         }
         if let Some(snapshot) = &change.snapshot
-            && head.bytes > FOLDED_BYTES
+            && head.bytes > SHORT_JOURNAL
         {
             self.snapshot = Some(snapshot.clone());
         }

@@ -22,6 +22,7 @@ use super::session::{Backend, Ground, Parameter, Shared, Sixteen};
 use super::sessions::Slot;
 use super::transact::{Done, Place, Trouble, refused, transact};
 use super::{gather, truth, write};
+use crate::bounds::Bounds;
 use crate::metric;
 
 /// So often a transaction that lost against another is tried again.
@@ -56,10 +57,10 @@ impl Lanes {
         let count = options.lanes.max(1);
         let queues: Vec<Arc<Queue>> = (0..count)
             .map(|_| {
-                Arc::new(Queue::new(
-                    options.queue_max.div_ceil(count),
-                    options.queue_bytes_max.div_ceil(count),
-                ))
+                Arc::new(Queue::new(Bounds {
+                    count_max: options.queue_max.div_ceil(count),
+                    bytes_max: options.queue_bytes_max.div_ceil(count),
+                }))
             })
             .collect();
         let tracker = TaskTracker::new();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use a2ad_core::keys::{Number, Scope, TaskKey};
-use a2ad_core::store::{Known, ListFilter, ListPage, ListPlace, Listed};
+use a2ad_core::store::{Known, ListFilter, ListPage, ListPlace, Listed, SHORT_JOURNAL};
 use a2ad_core::task::{Entry, Snapshot};
 use tokio_postgres::Row;
 
@@ -11,7 +11,6 @@ use super::fail::Failure;
 use super::journal::{Journal, run_of, snapshot_of};
 use super::names::{FIND_CONTEXT, context_parameters};
 use super::read::Reader;
-use crate::snapshot::FOLDED_BYTES;
 
 /// Where nothing comes before.
 const TOP: ListPlace = ListPlace {
@@ -160,7 +159,7 @@ impl Reader {
         // One more than asked for tells whether there are more.
         let take = i64::try_from(query.limit).unwrap_or(i64::MAX - 1) + 1;
         let bytes_max = i64::try_from(query.bytes_max).unwrap_or(i64::MAX);
-        let folded = FOLDED_BYTES.cast_signed();
+        let folded = SHORT_JOURNAL.cast_signed();
         let rows = self
             .sessions
             .read(

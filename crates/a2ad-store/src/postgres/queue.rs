@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use a2ad_core::store::{Applied, Change, ChangeError, StoreError};
-use a2ad_core::task::Snapshot;
 use tokio::sync::{Notify, oneshot};
+
+use crate::bounds::{Bounds, weight};
 
 /// One transaction takes at most so many changes …
 const BATCH_MAX: usize = 512;
@@ -19,8 +20,7 @@ pub(super) type Answer = oneshot::Sender<Result<Applied, ChangeError>>;
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     arrived: Notify,
-    count_max: usize,
-    bytes_max: usize,
+    bounds: Bounds,
 }
 
 #[derive(Debug, Default)]
@@ -39,12 +39,11 @@ struct Job {
 
 impl Queue {
     /// Nothing waits yet.
-    pub(super) fn new(count_max: usize, bytes_max: usize) -> Self {
+    pub(super) fn new(bounds: Bounds) -> Self {
         Self {
             waiting: Mutex::default(),
             arrived: Notify::new(),
-            count_max,
-            bytes_max,
+            bounds,
         }
     }
 
@@ -63,18 +62,14 @@ impl Queue {
         &self,
         change: Change,
     ) -> Result<oneshot::Receiver<Result<Applied, ChangeError>>, StoreError> {
-        let bytes = size(&change);
+        let bytes = weight(&change);
         let (answer, receiver) = oneshot::channel();
         let mut waiting = self.lock();
         if waiting.closing {
             return Err(StoreError::Stopped(Arc::from("it was closed")));
         }
-        // A single change larger than the bound still gets through when nothing else waits.
-        if waiting.jobs.len() >= self.count_max
-            || (waiting.bytes > 0 && waiting.bytes + bytes > self.bytes_max)
-        {
-            return Err(StoreError::Full(Arc::from("too many writes are waiting")));
-        }
+        self.bounds
+            .admit(waiting.jobs.len(), waiting.bytes, bytes)?;
         waiting.bytes += bytes;
         waiting.jobs.push_back(Job {
             change,
@@ -113,7 +108,7 @@ impl Queue {
     pub(super) fn put_back(&self, jobs: Vec<(Change, Answer)>) {
         let mut waiting = self.lock();
         for (change, answer) in jobs.into_iter().rev() {
-            let bytes = size(&change);
+            let bytes = weight(&change);
             waiting.bytes += bytes;
             waiting.jobs.push_front(Job {
                 change,
@@ -141,11 +136,4 @@ impl Waiting {
         }
         (changes, answers)
     }
-}
-
-/// What a change adds to the bytes that wait.
-fn size(change: &Change) -> usize {
-    let entries: usize = change.entries.iter().map(|entry| entry.bytes.len()).sum();
-    let snapshot = change.snapshot.as_ref().map_or(0, Snapshot::size);
-    256 + entries + snapshot
 }

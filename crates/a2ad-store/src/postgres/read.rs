@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use a2ad_core::keys::{Attempt, ContextKey, Number, PublicIds, Scope, TaskKey, uuid_text};
-use a2ad_core::store::{OnceHit, StoreStats, Stored};
+use a2ad_core::store::{OnceHit, SHORT_JOURNAL, StoreStats, Stored};
 use a2ad_core::task::{Entry, Head, Identity, Snapshot, TurnHead, TurnState};
 use a2ad_proto::{TaskId, TaskState, Timestamp};
 use tokio_postgres::Row;
@@ -16,7 +16,6 @@ use super::session::Sixteen;
 use super::sessions::Sessions;
 use crate::packed::unpack_artifacts;
 use crate::run;
-use crate::snapshot::FOLDED_BYTES;
 
 /// So many runs are read at a time.
 const RUNS_MAX: i64 = 256;
@@ -124,7 +123,7 @@ impl Reader {
             return Ok(None);
         };
         let bytes = i64::try_from(bytes_max).unwrap_or(i64::MAX).max(1);
-        let folded = FOLDED_BYTES.cast_signed();
+        let folded = SHORT_JOURNAL.cast_signed();
         let rows = self
             .sessions
             .read(LOAD, &[&key.0, &folded, &RUNS_MAX, &bytes])
