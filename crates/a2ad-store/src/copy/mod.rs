@@ -27,9 +27,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 use tokio::task::spawn_blocking;
 
-use crate::open::OpenError;
 use crate::postgres::fill::{Begun, Target};
 use crate::postgres::{self, PostgresOptions};
+use crate::sqlite::open::OpenError;
 use rows::{Batch, Key};
 pub(crate) use source::HEADS_MAX;
 use source::Source;

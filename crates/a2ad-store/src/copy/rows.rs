@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::hash::Hash;
-use crate::run::Raw;
+use crate::sqlite::runs::Raw;
 
 /// The state of a turn that somebody works on.
 pub(crate) const LEASED: i16 = 2;

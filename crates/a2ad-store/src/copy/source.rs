@@ -10,15 +10,17 @@ use super::rows::{
     Batch, ContextRow, DeadRow, Key, PushRow, RequestRow, Rest, SnapshotRow, TaskRow, TurnRow,
 };
 use super::{CopyError, Keys};
-use crate::fail::Failure;
 use crate::hash::hash_bytes;
-use crate::lock::FileLock;
-use crate::open::{MIGRATIONS, OpenError, meta, recognise, schema};
-use crate::packed::unpack_id;
 use crate::request;
-use crate::run::{self, NO_HASH, Raw, hash_column};
-use crate::snapshot::{self, Stored, hash_body};
-use crate::verify::open_read_only;
+use crate::run::{self, NO_HASH};
+use crate::snapshot::hash_body;
+use crate::sqlite::fail::Failure;
+use crate::sqlite::ids::unpack_id;
+use crate::sqlite::lock::FileLock;
+use crate::sqlite::open::{MIGRATIONS, OpenError, meta, recognise, schema};
+use crate::sqlite::runs::{self, Raw, hash_column};
+use crate::sqlite::snapshots::{self, Stored};
+use crate::sqlite::verify::open_read_only;
 
 /// So many tasks, or so many bytes, are written together.
 const TASKS_MAX: usize = 512;
@@ -201,7 +203,7 @@ impl Source {
         batch: &mut Batch,
         send: &mut impl FnMut(Batch) -> bool,
     ) -> Result<bool, Failure> {
-        let mut statement = self.db.prepare_cached(run::SELECT)?;
+        let mut statement = self.db.prepare_cached(runs::SELECT)?;
         let mut rows = statement.query(run::task_runs(head.key))?;
         let mut chain = NO_HASH;
         let mut last = 0;
@@ -242,7 +244,7 @@ impl Source {
     }
 
     fn snapshot(&self, task: i64, batch: &mut Batch) -> Result<(), Failure> {
-        match snapshot::read(&self.db, TaskKey(task), true)? {
+        match snapshots::read(&self.db, TaskKey(task), true)? {
             None => {}
             Some(Stored::Damaged) => batch.snapshots_left_out += 1,
             Some(Stored::Sound(it)) => {
@@ -272,7 +274,7 @@ impl Source {
             let mut rows = statement.query([])?;
             let mut counts = (0, 0);
             while let Some(row) = rows.next()? {
-                match snapshot::read(&self.db, TaskKey(row.get(0)?), true)? {
+                match snapshots::read(&self.db, TaskKey(row.get(0)?), true)? {
                     Some(Stored::Sound(_)) => counts.0 += 1,
                     Some(Stored::Damaged) => counts.1 += 1,
                     None => {}

@@ -119,6 +119,7 @@ async fn ctx_11_a_message_to_a_working_task_waits_its_turn(server: Harness) {
     assert_eq!(server.agent_most(), 1);
 }
 
+/// F-04.
 async fn messages_of_one_context_run_one_at_a_time_and_in_order(server: Harness) {
     let first = server
         .client
@@ -152,6 +153,7 @@ async fn messages_of_one_context_run_one_at_a_time_and_in_order(server: Harness)
     );
 }
 
+/// F-04.
 async fn contexts_do_not_wait_for_each_other(server: Harness) {
     let held = server
         .client

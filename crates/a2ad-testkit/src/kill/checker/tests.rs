@@ -422,7 +422,7 @@ fn i5_an_opening_that_is_not_the_task_as_it_was_is_seen() {
             .iter()
             .map(|entry| entry.record().unwrap())
             .collect();
-        let json = super::opening_json(&records, 4).unwrap();
+        let json = super::streams::opening_json(&records, 4).unwrap();
         world.history.streams = vec![Stream {
             parts: vec![Part {
                 task: "t1".to_owned(),
