@@ -185,7 +185,7 @@ impl Inner {
             }
             tasks.extend(page.tasks.into_iter().map(|it| (agent.clone(), it)));
         }
-        tasks.sort_unstable_by(|(_, a), (_, b)| b.place.cmp(&a.place));
+        tasks.sort_unstable_by_key(|(_, listed)| std::cmp::Reverse(listed.place));
         let found = tasks.len();
         tasks.retain(|(_, listed)| cut.is_none_or(|cut| listed.place >= cut));
         tasks.truncate(limit);
