@@ -144,6 +144,7 @@ impl Server {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             metrics: recorder.render(),
             limits: limits(&config),
+            lenient: config.protocol.lenient,
             draining: draining.clone(),
         }
         .into_app();

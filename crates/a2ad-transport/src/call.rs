@@ -3,11 +3,12 @@
 use a2ad_core::engine::{Caller, Frame};
 use a2ad_core::keys::Number;
 use a2ad_proto::{
-    CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTasksRequest,
+    CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTasksRequest, Metadata,
     SendMessageRequest, SubscribeToTaskRequest,
 };
 use bytes::Bytes;
 use http::request::Parts;
+use serde::Deserialize;
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument as _, Span};
 
@@ -21,13 +22,15 @@ use crate::meters::Binding;
 use crate::method::Method;
 use crate::mounts::{Mount, Visit};
 use crate::operations::{FrameSource, Opened};
-use crate::version::Absent;
+use crate::tongue::Tongue;
+use crate::version::Generation;
 
 /// A call that can be made.
 pub(crate) struct Call {
     /// What the answer has to say it went by.
     pub(crate) active: Active,
     caller: Caller,
+    generation: Generation,
     request: Request,
     /// The last frame the caller has.
     after: Option<Number>,
@@ -38,6 +41,8 @@ pub(crate) struct Asked {
     pub(crate) began: Instant,
     pub(crate) method: Option<Method>,
     pub(crate) span: Span,
+    /// The words for the answer.
+    pub(crate) tongue: Tongue,
     /// What it asks for, or why it asks for nothing.
     pub(crate) call: Result<Call, Fault>,
 }
@@ -53,6 +58,7 @@ impl Asked {
             began,
             method,
             span,
+            tongue,
             call,
         } = self;
         let mut active = Active::default();
@@ -62,6 +68,10 @@ impl Asked {
                 call.run(inner).instrument(span).await
             }
             Err(fault) => Err(fault),
+        };
+        let result = match result {
+            Ok(Reply::Result(json)) => tongue.result(method, json).map(Reply::Result),
+            other => other,
         };
         let refused = result.as_ref().err().map(|fault| fault.kind.reason());
         inner
@@ -80,7 +90,8 @@ pub(crate) enum Request {
     Get(GetTaskRequest),
     List(ListTasksRequest),
     Cancel(CancelTaskRequest),
-    Subscribe(SubscribeToTaskRequest),
+    /// With what metadata came along, for which 1.0 has no place.
+    Subscribe(SubscribeToTaskRequest, Option<Metadata>),
     Push(PushRequest),
     ExtendedCard(GetExtendedAgentCardRequest),
 }
@@ -108,6 +119,15 @@ pub(crate) struct Stream {
     pub(crate) ends_with_question: bool,
 }
 
+/// The metadata of a request for which the schema has none, if there is any.
+pub(crate) fn metadata_of(json: &[u8]) -> Option<Metadata> {
+    #[derive(Deserialize)]
+    struct Any {
+        metadata: Option<Metadata>,
+    }
+    serde_json::from_slice::<Any>(json).ok()?.metadata
+}
+
 impl Request {
     pub(crate) fn push(tenant: String, task_id: String) -> Self {
         Self::Push(PushRequest { tenant, task_id })
@@ -120,7 +140,7 @@ impl Request {
             Self::Get(request) => &request.tenant,
             Self::List(request) => &request.tenant,
             Self::Cancel(request) => &request.tenant,
-            Self::Subscribe(request) => &request.tenant,
+            Self::Subscribe(request, _) => &request.tenant,
             Self::Push(request) => &request.tenant,
             Self::ExtendedCard(request) => &request.tenant,
         }
@@ -132,7 +152,7 @@ impl Request {
             Self::Send(request) | Self::Stream(request) => &request.message.as_ref()?.task_id,
             Self::Get(request) => &request.id,
             Self::Cancel(request) => &request.id,
-            Self::Subscribe(request) => &request.id,
+            Self::Subscribe(request, _) => &request.id,
             Self::Push(request) => &request.task_id,
             Self::List(_) | Self::ExtendedCard(_) => return None,
         };
@@ -154,8 +174,8 @@ impl Mount {
     fn offers(&self, request: &Request) -> Result<(), Refusal> {
         match request {
             Request::Send(_) | Request::Get(_) | Request::List(_) | Request::Cancel(_) => Ok(()),
-            Request::Stream(_) | Request::Subscribe(_) if self.streaming => Ok(()),
-            Request::Stream(_) | Request::Subscribe(_) => Err(Refusal::NoStreaming),
+            Request::Stream(_) | Request::Subscribe(..) if self.streaming => Ok(()),
+            Request::Stream(_) | Request::Subscribe(..) => Err(Refusal::NoStreaming),
             Request::Push(_) => Err(Refusal::NoPush),
             Request::ExtendedCard(_) if self.extended_card => {
                 Err(Refusal::ExtendedCardNotConfigured)
@@ -166,15 +186,17 @@ impl Mount {
 }
 
 impl Call {
-    /// The call that a request makes, if it is let in, could be read, and is for something the agent has.
+    /// The call that a request makes, if its version is served, it is let in, could be read, and is for something the
+    /// agent has.
     pub(crate) fn new(
         inner: &Inner,
         visit: Visit<'_>,
         head: &Parts,
+        generation: Result<Generation, Fault>,
         request: Result<Request, Fault>,
-        absent: Absent,
     ) -> Result<Self, Fault> {
-        let admitted = admit(inner, visit, head, request.as_ref().ok(), absent)?;
+        let generation = generation?;
+        let admitted = admit(inner, visit, head, request.as_ref().ok())?;
         let Admitted {
             mount,
             caller,
@@ -184,12 +206,14 @@ impl Call {
         request.note();
         mount.offers(&request)?;
         let after = match request {
-            Request::Stream(_) | Request::Subscribe(_) => caller::cursor(head)?,
+            Request::Stream(ref request) => caller::cursor(head, request.metadata.as_ref())?,
+            Request::Subscribe(_, ref metadata) => caller::cursor(head, metadata.as_ref())?,
             _ => None,
         };
         Ok(Self {
             active,
             caller,
+            generation,
             request,
             after,
         })
@@ -199,24 +223,35 @@ impl Call {
     pub(crate) async fn run(self, inner: &Inner) -> Result<Reply, Fault> {
         let Self {
             caller,
+            generation,
             request,
             after,
             ..
         } = self;
         let engine = &*inner.operations;
+        let sent = |fault: Fault| match generation {
+            Generation::V03 => fault.of_send_in_v03(),
+            Generation::V10 => fault,
+        };
         let answered = match request {
-            Request::Send(request) => engine.send(&caller, request),
+            Request::Send(request) => {
+                let answered = engine.send(&caller, request).await;
+                return answered
+                    .map(Reply::Result)
+                    .map_err(|error| sent(error.into()));
+            }
             Request::Get(request) => engine.get(&caller, request),
             Request::List(request) => engine.list(&caller, request),
             Request::Cancel(request) => engine.cancel(&caller, request),
             Request::Stream(request) => {
                 let opened = engine.stream(&caller, request, after);
-                return Box::pin(open(opened, true, &inner.limits)).await;
+                let opened = Box::pin(open(opened, true, &inner.limits)).await;
+                return opened.map_err(sent);
             }
             // There is nothing behind them yet; `offers` has said so.
             Request::Push(_) => return Err(Refusal::NoPush.into()),
             Request::ExtendedCard(_) => return Err(Refusal::NoExtendedCard.into()),
-            Request::Subscribe(request) => {
+            Request::Subscribe(request, _) => {
                 let opened = engine.subscribe(&caller, request, after);
                 return Box::pin(open(opened, false, &inner.limits)).await;
             }

@@ -1,7 +1,7 @@
 //! What came with a call beside its body and its credentials.
 
 use a2ad_core::keys::Number;
-use a2ad_proto::Violations;
+use a2ad_proto::{Metadata, Violations};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 
@@ -9,6 +9,8 @@ use crate::errors::{Fault, Refusal};
 use crate::limits::Limits;
 use crate::query;
 
+/// What a position is called outside of headers.
+const AFTER: &str = "afterSequence";
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
 /// The caller's own name for its request.
@@ -34,28 +36,43 @@ pub(crate) fn idempotency_key(
     }
 }
 
-/// The last frame a caller has: `Last-Event-ID`, or `afterSequence` in the query.
+/// The last frame a caller has: `Last-Event-ID`, or `afterSequence` (`lastSequence`) in the query.
 ///
 /// # Errors
 /// If it is not one number that a frame could have.
-pub(crate) fn cursor(head: &Parts) -> Result<Option<Number>, Fault> {
+pub(crate) fn cursor(head: &Parts, metadata: Option<&Metadata>) -> Result<Option<Number>, Fault> {
     const HEADER: &str = "Last-Event-ID";
-    const QUERY: &str = "afterSequence";
+    const QUERY: [&str; 2] = [AFTER, "lastSequence"];
     let mut lines = head.headers.get_all(HEADER).iter();
     let line = lines.next();
     if lines.any(|other| Some(other) != line) {
         return Err(Violations::one(HEADER, "given twice with different values").into());
     }
-    let (name, number) = if let Some(line) = line.filter(|line| !line.is_empty()) {
-        (HEADER, number(line.as_bytes()))
-    } else if let Some(text) = query::find(head.uri.query(), QUERY)? {
-        (QUERY, number(text.as_bytes()))
-    } else {
+    if let Some(line) = line.filter(|line| !line.is_empty()) {
+        return position(HEADER, line.as_bytes()).map(Some);
+    }
+    for name in QUERY {
+        if let Some(text) = query::find(head.uri.query(), name)? {
+            return position(name, text.as_bytes()).map(Some);
+        }
+    }
+    cursor_in(metadata)
+}
+
+/// The same where a caller can set neither: `afterSequence` in the metadata of its request.
+///
+/// # Errors
+/// If it is not one number that a frame could have.
+fn cursor_in(metadata: Option<&Metadata>) -> Result<Option<Number>, Fault> {
+    let Some(literal) = metadata.and_then(|metadata| metadata.get(AFTER)) else {
         return Ok(None);
     };
-    number
-        .map(Some)
-        .ok_or_else(|| Fault::from(Refusal::Cursor).about(name))
+    let text = literal.as_str().trim_matches('"');
+    position(AFTER, text.as_bytes()).map(Some)
+}
+
+fn position(name: &str, text: &[u8]) -> Result<Number, Fault> {
+    number(text).ok_or_else(|| Fault::from(Refusal::Cursor).about(name))
 }
 
 fn number(text: &[u8]) -> Option<Number> {
@@ -82,7 +99,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_a_whole_number() {
-        let ask = |text: &str| cursor(&head("/", &[("last-event-id", text.as_bytes())]));
+        let ask = |text: &str| cursor(&head("/", &[("last-event-id", text.as_bytes())]), None);
         assert_eq!(ask("0").unwrap(), Some(Number(0)));
         assert_eq!(ask("17").unwrap(), Some(Number(17)));
         assert_eq!(ask("").unwrap(), None);
@@ -94,23 +111,50 @@ mod tests {
     #[test]
     fn the_header_beats_the_query() {
         let both = head("/?afterSequence=3", &[("last-event-id", b"4")]);
-        assert_eq!(cursor(&both).unwrap(), Some(Number(4)));
-        let query = head("/?afterSequence=3", &[]);
-        assert_eq!(cursor(&query).unwrap(), Some(Number(3)));
-        assert!(cursor(&head("/?afterSequence=", &[])).is_err());
-        assert!(cursor(&head("/", &[])).unwrap().is_none());
+        assert_eq!(cursor(&both, None).unwrap(), Some(Number(4)));
+        for query in [
+            "/?afterSequence=3",
+            "/?lastSequence=3",
+            "/?lastSequence=9&afterSequence=3",
+        ] {
+            let found = cursor(&head(query, &[]), None);
+            assert_eq!(found.unwrap(), Some(Number(3)), "{query}");
+        }
+        assert!(cursor(&head("/?afterSequence=", &[]), None).is_err());
+        assert!(cursor(&head("/", &[]), None).unwrap().is_none());
+    }
+
+    #[test]
+    fn g_06_metadata_may_hold_the_cursor() {
+        let ask = |json: &str| {
+            let metadata: Metadata = a2ad_proto::from_json(json.as_bytes()).unwrap();
+            cursor_in(Some(&metadata))
+        };
+        assert_eq!(
+            ask(r#"{"afterSequence":7,"x":1}"#).unwrap(),
+            Some(Number(7))
+        );
+        assert_eq!(ask(r#"{"afterSequence":"7"}"#).unwrap(), Some(Number(7)));
+        assert_eq!(ask("{}").unwrap(), None);
+        assert_eq!(cursor_in(None).unwrap(), None);
+        for json in ["-1", "1.5", "true", "null", "[]", "\"x\""] {
+            assert!(
+                ask(&format!(r#"{{"afterSequence":{json}}}"#)).is_err(),
+                "{json}"
+            );
+        }
     }
 
     #[test]
     fn repeated_cursors_must_agree() {
         let twice = head("/?afterSequence=3&aftersequence=3", &[]);
-        assert_eq!(cursor(&twice).unwrap(), Some(Number(3)));
-        let fault = cursor(&head("/?afterSequence=3&afterSequence=4", &[])).unwrap_err();
+        assert_eq!(cursor(&twice, None).unwrap(), Some(Number(3)));
+        let fault = cursor(&head("/?afterSequence=3&afterSequence=4", &[]), None).unwrap_err();
         assert_eq!(fault.kind, a2ad_proto::ErrorKind::InvalidParams);
         let lines = |second| [("last-event-id", &b"3"[..]), ("last-event-id", second)];
         let twice = head("/", &lines(b"3"));
-        assert_eq!(cursor(&twice).unwrap(), Some(Number(3)));
-        assert!(cursor(&head("/", &lines(b"4"))).is_err());
+        assert_eq!(cursor(&twice, None).unwrap(), Some(Number(3)));
+        assert!(cursor(&head("/", &lines(b"4")), None).is_err());
     }
 
     #[test]

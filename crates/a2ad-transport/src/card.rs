@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::time::SystemTime;
 
-use a2ad_proto::{AgentCard, AgentInterface};
+use a2ad_proto::{AgentCard, AgentInterface, v03};
 use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -180,7 +180,7 @@ fn render(card: &AgentCard, id: Option<&str>, address: &Address) -> Rendered {
         supported_interfaces: interfaces(id, address),
         ..card.clone()
     };
-    let json = Bytes::from(a2ad_proto::to_json(&card));
+    let json = Bytes::from(v03::write_hybrid_card(&card));
     let digest = Sha256::digest(&json);
     let hex: String = digest
         .iter()
@@ -194,13 +194,23 @@ fn render(card: &AgentCard, id: Option<&str>, address: &Address) -> Rendered {
     }
 }
 
-/// Where the agent is served, preferred first: clients take the first they can (CARD-02, CARD-03).
+/// Where the agent is served, preferred first: clients take the first they can (CARD-02, CARD-03). Both generations
+/// are at the same addresses.
 fn interfaces(id: Option<&str>, address: &Address) -> Vec<AgentInterface> {
+    let newer = interfaces_of("1.0", id, address);
+    let older = interfaces_of("0.3", id, address);
+    let older = older
+        .into_iter()
+        .filter(|each| each.protocol_binding != "GRPC");
+    newer.into_iter().chain(older).collect()
+}
+
+fn interfaces_of(version: &str, id: Option<&str>, address: &Address) -> Vec<AgentInterface> {
     let url = address.url();
     let interface = |url: String, binding: &str| AgentInterface {
         url,
         protocol_binding: binding.to_owned(),
-        protocol_version: "1.0".to_owned(),
+        protocol_version: version.to_owned(),
         ..AgentInterface::default()
     };
     let mut all = match id {

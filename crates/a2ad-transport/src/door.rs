@@ -9,7 +9,6 @@ use crate::edge::Inner;
 use crate::errors::Fault;
 use crate::extensions::Active;
 use crate::mounts::{Mount, Visit};
-use crate::version::{self, Absent};
 use crate::{caller, query};
 
 /// A request that was let in.
@@ -19,17 +18,14 @@ pub(crate) struct Admitted<'a> {
     pub(crate) active: Active,
 }
 
-/// In which version somebody calls, whom, and with which extensions; who it is has been found out before the path
-/// was looked at. `request` is what could be read of the request, for its tenant; that it could not be read is said
+/// Whom somebody calls, and with which extensions; who it is and in which version has been found out before. `request` is what could be read of the request, for its tenant; that it could not be read is said
 /// only to those who got this far.
 pub(crate) fn admit<'a>(
     inner: &'a Inner,
     visit: Visit<'a>,
     head: &Parts,
     request: Option<&Request>,
-    absent: Absent,
 ) -> Result<Admitted<'a>, Fault> {
-    let version::Version::V1 = version::negotiate(&head.headers, head.uri.query(), absent)?;
     let in_query = query::find(head.uri.query(), "tenant")?;
     let tenants = [in_query.as_deref(), request.map(Request::tenant)];
     let mount = inner.mounts.resolve(visit, tenants, request)?;

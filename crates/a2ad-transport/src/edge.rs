@@ -48,6 +48,8 @@ pub struct Edge {
     pub metrics: RenderMetrics,
     /// How much callers may take.
     pub limits: Limits,
+    /// Whether a method or path of 1.0 needs no header that says so (DUAL-02).
+    pub lenient: bool,
     /// Fires some seconds before the listener stops: readiness goes, HTTP/1 answers say `Connection: close` and
     /// HTTP/2 connections GOAWAY, so that balancers and clients look elsewhere while requests still succeed.
     pub draining: CancellationToken,
@@ -75,6 +77,7 @@ impl Edge {
             version: self.version,
             metrics: self.metrics,
             limits: self.limits,
+            lenient: self.lenient,
             draining: self.draining,
             meters: Meters::new(),
         })
@@ -104,6 +107,7 @@ pub(crate) struct Inner {
     pub(crate) version: String,
     pub(crate) metrics: RenderMetrics,
     pub(crate) limits: Limits,
+    pub(crate) lenient: bool,
     pub(crate) draining: CancellationToken,
     pub(crate) meters: Meters,
 }
@@ -111,7 +115,9 @@ pub(crate) struct Inner {
 /// Where a path leads.
 enum Route<'a> {
     JsonRpc(Named<'a>),
-    HttpJson(Named<'a>, http_json::Route<'a>),
+    /// JSON-RPC of the first agent, at a path where its card is as well.
+    Gateway,
+    HttpJson(Named<'a>, http_json::Target<'a>),
     Card(&'a Mount),
     Live,
     Ready,
@@ -130,7 +136,8 @@ impl Route<'_> {
     const fn allow(&self) -> &'static str {
         match self {
             Self::JsonRpc(_) => "POST",
-            Self::HttpJson(_, route) => route.allow(),
+            Self::Gateway => "GET, HEAD, OPTIONS, POST",
+            Self::HttpJson(_, target) => target.route.allow(),
             Self::Monitor(route) => route.allow(),
             Self::Card(_) => "GET, HEAD, OPTIONS",
             Self::Live | Self::Ready | Self::Health | Self::Metrics => "GET, HEAD",
@@ -198,7 +205,15 @@ impl App {
         let by_length = !head.headers.contains_key(TRANSFER_ENCODING);
         let mut response = fit(match framing(&head, connection) {
             Ok(()) => self.route(head, body, connection).await,
-            Err(refusal) => http_json::refuse(&refusal.into(), &head.headers, &self.inner.limits),
+            Err(refusal) => {
+                let generation = http_json::generation_of(head.uri.path());
+                http_json::refuse(
+                    &refusal.into(),
+                    generation,
+                    &head.headers,
+                    &self.inner.limits,
+                )
+            }
         });
         let leaving = self.inner.draining.is_cancelled() || connection.stop().is_cancelled();
         if !by_length || leaving {
@@ -233,17 +248,18 @@ impl App {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let inner = &*self.inner;
-        let refuse =
-            |refusal: Refusal| http_json::refuse(&refusal.into(), &head.headers, &inner.limits);
+        let generation = http_json::generation_of(head.uri.path());
+        let fail =
+            |fault: &Fault| http_json::refuse(fault, generation, &head.headers, &inner.limits);
+        let refuse = |refusal: Refusal| fail(&refusal.into());
         let forbidden = |scope: &'static str| {
-            let fault = Fault::from(Refusal::Forbidden).with("requiredScope", scope);
-            http_json::refuse(&fault, &head.headers, &inner.limits)
+            fail(&Fault::from(Refusal::Forbidden).with("requiredScope", scope))
         };
         let identified = inner.auth.identify(&head.headers);
         if self.only_grpc {
             return refuse(Refusal::OnlyGrpc);
         }
-        let route = inner.find(head.uri.path(), identified.as_deref().ok());
+        let route = inner.find(&head, identified.as_deref().ok());
         let open = route.as_ref().is_some_and(|route| inner.is_open(route));
         let principal = match identified.as_deref() {
             Ok(principal) => principal,
@@ -264,11 +280,15 @@ impl App {
             return wrong_verb();
         }
         let asked = match route {
-            Route::JsonRpc(named) => {
+            Route::Gateway | Route::JsonRpc(_) => {
+                let named = match route {
+                    Route::JsonRpc(named) => named,
+                    _ => Named::Nobody,
+                };
                 let visit = Visit { principal, named };
                 Asked::JsonRpc(jsonrpc::read(inner, visit, &head, body, connection).await)
             }
-            Route::HttpJson(named, target) => match target.method(&head.method) {
+            Route::HttpJson(named, target) => match target.route.method(&head.method) {
                 Some(method) => {
                     let visit = Visit { principal, named };
                     let target = (target, method);
@@ -313,22 +333,28 @@ impl App {
 impl Inner {
     /// Where a path leads. The mounts come last: what the daemon itself has at a path is no agent's.
     /// Agents that the caller may not call are not there.
-    fn find<'a>(&'a self, path: &'a str, caller: Option<&Principal>) -> Option<Route<'a>> {
+    fn find<'a>(&'a self, head: &'a Parts, caller: Option<&Principal>) -> Option<Route<'a>> {
+        let path = head.uri.path();
         let is_card = card::PATHS.iter().any(|end| path.ends_with(end));
         Some(match path {
             "/livez" => Route::Live,
             "/readyz" | "/healthz" => Route::Ready,
-            "/health" => Route::Health,
+            "/health" | "/a2a/health" => Route::Health,
             "/metrics" => Route::Metrics,
+            "/a2a" if head.method == Method::POST => Route::Gateway,
+            "/a2a" if Route::Gateway.takes(&head.method) => {
+                Route::Card(self.mounts.card_of(Named::Nobody)?)
+            }
+            "/a2a" => Route::Gateway,
             _ if path.starts_with("/monitor/") => Route::Monitor(monitor::Route::find(path)?),
             _ => {
                 // Cards that are public are so for everybody, whomever they may call.
                 let caller = caller.filter(|_| !(is_card && self.auth.public_cards));
                 let (named, rest) = self.mounts.split(path, caller)?;
                 match rest {
-                    "" | "/" => Route::JsonRpc(named),
+                    "" | "/" | "/jsonrpc" | "/a2a/jsonrpc" => Route::JsonRpc(named),
                     rest if card::PATHS.contains(&rest) => Route::Card(self.mounts.card_of(named)?),
-                    rest => Route::HttpJson(named, http_json::Route::find(rest)?),
+                    rest => Route::HttpJson(named, http_json::Target::find(rest)?),
                 }
             }
         })
@@ -341,7 +367,11 @@ impl Inner {
         match route {
             Route::Card(_) => self.auth.public_cards,
             Route::Live | Route::Ready | Route::Health => self.auth.public_health,
-            Route::JsonRpc(_) | Route::HttpJson(..) | Route::Metrics | Route::Monitor(_) => false,
+            Route::JsonRpc(_)
+            | Route::Gateway
+            | Route::HttpJson(..)
+            | Route::Metrics
+            | Route::Monitor(_) => false,
         }
     }
 }
@@ -356,8 +386,10 @@ fn unauthorized(
     tracing::info!(peer = %connection.peer(), reason = %why, "a caller was turned away");
     let path = head.uri.path();
     let mut starts = path.match_indices('/').map(|(at, _)| &path[at..]);
-    let mut response = if starts.any(|rest| http_json::Route::find(rest).is_some()) {
-        http_json::refuse(&Refusal::Unauthorized.into(), &head.headers, &inner.limits)
+    let mut response = if starts.any(|rest| http_json::Target::find(rest).is_some()) {
+        let fault = Refusal::Unauthorized.into();
+        let generation = http_json::generation_of(path);
+        http_json::refuse(&fault, generation, &head.headers, &inner.limits)
     } else {
         reply::whole(
             StatusCode::UNAUTHORIZED,

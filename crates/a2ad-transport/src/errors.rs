@@ -8,11 +8,14 @@ use std::error::Error;
 use std::fmt;
 
 use a2ad_core::engine::EngineError;
+use a2ad_proto::v03;
 use a2ad_proto::{ERROR_DOMAIN, ErrorKind, FieldViolation, Violations};
 use http::StatusCode;
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
 use serde_json::value::RawValue;
+
+use crate::version::Generation;
 
 mod status;
 
@@ -143,7 +146,7 @@ impl Refusal {
             Self::NoId            => row(K::InvalidRequest, "id is missing; every method has an answer"),
             Self::BadId           => row(K::InvalidRequest, "id must be a string, an integer or null, of at most 1024 bytes"),
             Self::NoMethod        => row(K::InvalidRequest, "method must be a string"),
-            Self::Version         => row(K::VersionNotSupported, "This protocol version is not supported; send the header A2A-Version: 1.0"),
+            Self::Version         => row(K::VersionNotSupported, "This protocol version is not supported here; send the header A2A-Version: 1.0, or use a method or path of 0.3"),
             Self::UnknownMethod   => row(K::MethodNotFound, "Unknown method"),
             Self::ParamsNotObject => row(K::InvalidParams, "params must be an object"),
             Self::IdempotencyKey  => row(K::InvalidRequest, "Idempotency-Key must be given once and be neither empty nor long nor hold control characters"),
@@ -264,9 +267,29 @@ impl Fault {
         })
     }
 
-    /// The body of this error outside JSON-RPC (ERR-05).
-    pub(crate) fn http_json(&self) -> Vec<u8> {
+    /// This error of a request that should be of 1.0, with a word about what in it is not.
+    pub(crate) fn expecting_v10(mut self, hint: Option<impl fmt::Display>) -> Self {
+        if let Some(hint) = hint {
+            self.message = format!("{}; this is protocol 1.0, and {hint}", self.message).into();
+        }
+        self
+    }
+
+    /// The same in 0.3, where it may have another code: clients of 0.3 know a message to a task that has ended as
+    /// wrong parameters (V03-13).
+    pub(crate) fn of_send_in_v03(mut self) -> Self {
+        if self.kind == ErrorKind::UnsupportedOperation {
+            self.kind = ErrorKind::InvalidParams;
+        }
+        self
+    }
+
+    /// The body of this error outside JSON-RPC (ERR-05). Clients of 0.3 also look for its parts at the top (V03-25).
+    pub(crate) fn http_json(&self, generation: Generation) -> Vec<u8> {
+        let is_v03 = generation == Generation::V03;
         a2ad_proto::to_json(&HttpJson {
+            kind: is_v03.then(|| v03::error_name(self.kind)),
+            message: is_v03.then_some(&*self.message),
             error: HttpJsonError {
                 code: self.http_status().as_u16(),
                 status: self.kind.grpc_status_name(),
@@ -361,6 +384,10 @@ struct JsonRpcError<'a> {
 
 #[derive(Serialize)]
 struct HttpJson<'a> {
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<&'a str>,
     error: HttpJsonError<'a>,
 }
 

@@ -4,9 +4,12 @@ use a2ad_proto::AgentExtension;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::errors::{Fault, Refusal};
+use crate::version::Generation;
 
 /// The header, in requests and answers.
 pub(crate) const NAME: HeaderName = HeaderName::from_static("a2a-extensions");
+/// What it is called in 0.3 (V03-19).
+const V03_NAME: HeaderName = HeaderName::from_static("x-a2a-extensions");
 
 /// What an agent's card declares.
 #[derive(Debug)]
@@ -33,7 +36,9 @@ impl Declared {
     /// # Errors
     /// If the agent requires one that the request does not ask for.
     pub(crate) fn negotiate(&self, headers: &HeaderMap) -> Result<Active, Fault> {
-        let lines = headers.get_all(NAME).iter();
+        // Either name does, whatever the generation: clients of both send both.
+        let lines = [NAME, V03_NAME];
+        let lines = lines.iter().flat_map(|name| headers.get_all(name));
         // Bytes, as a header need not be text: one item that is none spoils no other.
         let asked: Vec<&[u8]> = lines
             .flat_map(|line| line.as_bytes().split(|&byte| byte == b','))
@@ -68,9 +73,13 @@ impl Active {
         HeaderValue::try_from(self.0.join(", ")).ok()
     }
 
-    pub(crate) fn tell(&self, headers: &mut HeaderMap) {
+    pub(crate) fn tell(&self, generation: Generation, headers: &mut HeaderMap) {
         if let Some(line) = self.echo() {
-            headers.insert(NAME, line);
+            let name = match generation {
+                Generation::V10 => NAME,
+                Generation::V03 => V03_NAME,
+            };
+            headers.insert(name, line);
         }
     }
 }

@@ -5,6 +5,7 @@
 use std::fmt;
 
 use a2ad_core::engine::Frame;
+use a2ad_proto::TaskState;
 use futures_util::FutureExt as _;
 use tokio_util::sync::CancellationToken;
 
@@ -95,10 +96,18 @@ impl Follow {
         }
     }
 
+    /// Whether a frame tells a state after which nothing comes.
+    pub(crate) fn ends_with(&self, frame: &Frame) -> bool {
+        frame.shape.state.is_some_and(|state| self.is_end(state))
+    }
+
+    fn is_end(&self, state: TaskState) -> bool {
+        state.is_terminal() || (state == TaskState::InputRequired && self.ends_with_question)
+    }
+
     fn take(&mut self, frames: Vec<Frame>) {
         if let Some(state) = frames.iter().rev().find_map(|frame| frame.shape.state) {
-            let asks = state == a2ad_proto::TaskState::InputRequired;
-            self.ended = state.is_terminal() || (asks && self.ends_with_question);
+            self.ended = self.is_end(state);
         }
         self.ready = frames.into_iter();
     }

@@ -64,6 +64,7 @@ mod probes;
 mod query;
 mod reply;
 mod sse;
+mod tongue;
 mod version;
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
 use http::{HeaderMap, HeaderValue};
 
 use crate::reply::{A2A_JSON, JSON};
+use crate::version::Generation;
 
 pub(crate) const JSON_NAME: &str = "application/json";
 pub(crate) const A2A_JSON_NAME: &str = "application/a2a+json";
@@ -40,8 +41,11 @@ pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
 }
 
 /// The type of a result over HTTP+JSON: the protocol's own for whoever names it or takes anything, else plain JSON
-/// (REST-01). Whoever says nothing may not know the protocol's type.
-pub(crate) fn of_result(headers: &HeaderMap) -> HeaderValue {
+/// (REST-01). Whoever says nothing may not know the protocol's type, and 0.3 has none (V03-14).
+pub(crate) fn of_result(generation: Generation, headers: &HeaderMap) -> HeaderValue {
+    if generation == Generation::V03 {
+        return JSON;
+    }
     let anything = || !accepts(headers, JSON_NAME) && accepts(headers, "*/*");
     if accepts(headers, A2A_JSON_NAME) || anything() {
         A2A_JSON
@@ -52,11 +56,11 @@ pub(crate) fn of_result(headers: &HeaderMap) -> HeaderValue {
 
 /// The type of an error over HTTP+JSON. It is plain JSON for whoever names that, even beside the protocol's own type:
 /// a client in use discards the body of any other error (REST-01, AMB-28).
-pub(crate) fn of_error(headers: &HeaderMap) -> HeaderValue {
+pub(crate) fn of_error(generation: Generation, headers: &HeaderMap) -> HeaderValue {
     if accepts(headers, JSON_NAME) {
         JSON
     } else {
-        of_result(headers)
+        of_result(generation, headers)
     }
 }
 
@@ -132,12 +136,18 @@ mod tests {
             ("", JSON, JSON),
         ] {
             let headers = accept(&[line]);
-            assert_eq!(of_result(&headers), result, "{line}");
-            assert_eq!(of_error(&headers), error, "{line}");
+            assert_eq!(of_result(Generation::V10, &headers), result, "{line}");
+            assert_eq!(of_error(Generation::V10, &headers), error, "{line}");
+            assert_eq!(of_result(Generation::V03, &headers), JSON, "{line}");
+            assert_eq!(of_error(Generation::V03, &headers), JSON, "{line}");
         }
-        assert_eq!(of_result(&accept(&[])), JSON);
-        assert_eq!(of_error(&accept(&[])), JSON);
+        assert_eq!(of_result(Generation::V10, &accept(&[])), JSON);
+        assert_eq!(of_error(Generation::V10, &accept(&[])), JSON);
         let two = accept(&["application/json", "application/a2a+json"]);
-        assert_eq!((of_result(&two), of_error(&two)), (A2A_JSON, JSON));
+        let of_two = (
+            of_result(Generation::V10, &two),
+            of_error(Generation::V10, &two),
+        );
+        assert_eq!(of_two, (A2A_JSON, JSON));
     }
 }

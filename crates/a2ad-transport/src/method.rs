@@ -1,6 +1,8 @@
-//! The methods of the protocol by name.
+//! The methods of the protocol, and what each generation calls them.
 
-/// A method of protocol 1.0.
+use crate::version::Spoken;
+
+/// A method, by its name in protocol 1.0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Method {
     SendMessage,
@@ -31,12 +33,40 @@ impl Method {
         Self::GetExtendedAgentCard,
     ];
 
-    /// The method of that name; names are case-sensitive.
+    /// The method of that name in 1.0; names are case-sensitive.
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
 
-    /// Its name on the wire.
+    /// The method of that name over JSON-RPC, and which generation speaks so (DUAL-02).
+    pub(crate) fn spoken(name: &str) -> Option<(Self, Spoken)> {
+        if let Some(method) = Self::named(name) {
+            return Some((method, Spoken::V10));
+        }
+        let method = match name {
+            "message/send" => Self::SendMessage,
+            // The second is in the documents of servers that we stand in for.
+            "message/stream" | "message/sendStream" => Self::SendStreamingMessage,
+            "tasks/get" => Self::GetTask,
+            // 0.3 has it over HTTP+JSON alone.
+            "tasks/list" => Self::ListTasks,
+            "tasks/cancel" => Self::CancelTask,
+            "tasks/resubscribe" => Self::SubscribeToTask,
+            "tasks/pushNotificationConfig/set" => Self::CreateTaskPushNotificationConfig,
+            "tasks/pushNotificationConfig/get" => Self::GetTaskPushNotificationConfig,
+            "tasks/pushNotificationConfig/list" => Self::ListTaskPushNotificationConfigs,
+            "tasks/pushNotificationConfig/delete" => Self::DeleteTaskPushNotificationConfig,
+            "agent/getAuthenticatedExtendedCard" | "agent/authenticatedExtendedCard" => {
+                Self::GetExtendedAgentCard
+            }
+            // From between the generations.
+            "StreamMessage" => return Some((Self::SendStreamingMessage, Spoken::Both)),
+            _ => return None,
+        };
+        Some((method, Spoken::V03))
+    }
+
+    /// Its name on the wire, in 1.0.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::SendMessage => "SendMessage",
@@ -67,8 +97,58 @@ mod tests {
     fn every_method_is_found_by_its_name_only() {
         for method in Method::ALL {
             assert_eq!(Method::named(method.name()), Some(method));
+            assert_eq!(Method::spoken(method.name()), Some((method, Spoken::V10)));
             assert_eq!(Method::named(&method.name().to_lowercase()), None);
         }
         assert_eq!(Method::named(""), None);
+        for name in [
+            "",
+            "message/",
+            "Message/send",
+            "tasks/get ",
+            "tasks/pushNotificationConfig",
+        ] {
+            assert_eq!(Method::spoken(name), None, "{name}");
+        }
+    }
+
+    /// V03-01, C-01: every method has a name with a slash, some two.
+    #[test]
+    fn a_slash_is_of_0_3() {
+        use Method as M;
+        for (name, method) in [
+            ("message/send", M::SendMessage),
+            ("message/stream", M::SendStreamingMessage),
+            ("message/sendStream", M::SendStreamingMessage),
+            ("tasks/get", M::GetTask),
+            ("tasks/list", M::ListTasks),
+            ("tasks/cancel", M::CancelTask),
+            ("tasks/resubscribe", M::SubscribeToTask),
+            (
+                "tasks/pushNotificationConfig/set",
+                M::CreateTaskPushNotificationConfig,
+            ),
+            (
+                "tasks/pushNotificationConfig/get",
+                M::GetTaskPushNotificationConfig,
+            ),
+            (
+                "tasks/pushNotificationConfig/list",
+                M::ListTaskPushNotificationConfigs,
+            ),
+            (
+                "tasks/pushNotificationConfig/delete",
+                M::DeleteTaskPushNotificationConfig,
+            ),
+            (
+                "agent/getAuthenticatedExtendedCard",
+                M::GetExtendedAgentCard,
+            ),
+            ("agent/authenticatedExtendedCard", M::GetExtendedAgentCard),
+        ] {
+            assert_eq!(Method::spoken(name), Some((method, Spoken::V03)), "{name}");
+        }
+        let between = Some((M::SendStreamingMessage, Spoken::Both));
+        assert_eq!(Method::spoken("StreamMessage"), between);
     }
 }

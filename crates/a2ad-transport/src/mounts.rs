@@ -145,7 +145,7 @@ impl Mounts {
             return Some((Named::Agent(mount), rest));
         }
         // Whether a tenant exists is told in the terms of the operation (TEN-03), if there is one.
-        if !is_reserved(&first) && http_json::Route::find(rest).is_some() {
+        if !is_reserved(&first) && http_json::Target::find(rest).is_some() {
             return Some((Named::Stranger, rest));
         }
         Some((Named::Nobody, inside))
@@ -230,6 +230,7 @@ fn segment(path: &str) -> Option<(&str, &str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::version::Generation;
 
     fn mounts() -> Mounts {
         let exposed = |id: &str| Exposed {
@@ -338,8 +339,11 @@ mod tests {
             mounts.resolve(visit, [tenant, None], None)
         };
         assert_eq!(ask(Some("other")).unwrap().agent.as_str(), "other");
-        let hidden = ask(Some("first")).unwrap_err().http_json();
-        assert_eq!(hidden, ask(Some("nope")).unwrap_err().http_json());
+        let hidden = ask(Some("first")).unwrap_err().http_json(Generation::V10);
+        assert_eq!(
+            hidden,
+            ask(Some("nope")).unwrap_err().http_json(Generation::V10)
+        );
         let first = ask(None).unwrap_err();
         assert_eq!(first.kind, a2ad_proto::ErrorKind::PermissionDenied);
     }

@@ -1,5 +1,8 @@
 //! Health, readiness and metrics, for orchestrators rather than for A2A clients.
 
+use std::time::SystemTime;
+
+use a2ad_proto::Timestamp;
 use http::{HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use tokio::time::timeout;
@@ -39,15 +42,30 @@ pub(crate) async fn readiness(inner: &Inner) -> Result<(), &'static str> {
 }
 
 /// What other A2A servers answer here.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the machine's own time is what is asked for"
+)]
 pub(crate) fn health(inner: &Inner) -> Response<Body> {
     #[derive(Serialize)]
     struct Health<'a> {
         status: &'static str,
+        service: &'static str,
         version: &'a str,
+        /// Servers built with an SDK name its version; ours is its own.
+        a2a_sdk_version: &'a str,
+        protocol_versions: [&'static str; 2],
+        timestamp: Timestamp,
     }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let millis = now.map_or(0, |since| since.as_millis());
     let health = Health {
         status: "healthy",
+        service: "a2ad",
         version: &inner.version,
+        a2a_sdk_version: &inner.version,
+        protocol_versions: ["1.0", "0.3"],
+        timestamp: Timestamp::from_millis(i64::try_from(millis).unwrap_or(i64::MAX)),
     };
     reply::whole(StatusCode::OK, JSON, a2ad_proto::to_json(&health))
 }

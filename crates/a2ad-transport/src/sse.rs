@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use a2ad_core::engine::Frame;
+use a2ad_core::keys::Number;
 use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
@@ -21,6 +22,8 @@ use crate::follow::{Fetched, Follow};
 use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::reply::Body;
+use crate::tongue::Tongue;
+use crate::version::Generation;
 
 pub(crate) const COMMENT: &[u8] = b": keep-alive\n\n";
 
@@ -29,8 +32,8 @@ pub(crate) const COMMENT: &[u8] = b": keep-alive\n\n";
 pub(crate) enum Wrap {
     /// A JSON-RPC response to the request of this id (RPC-07).
     JsonRpc(Box<RawValue>),
-    /// Nothing (REST-09).
-    Bare,
+    /// Nothing (REST-09). Errors differ by generation.
+    Bare(Generation),
 }
 
 impl Wrap {
@@ -38,7 +41,7 @@ impl Wrap {
     fn bytes(&self) -> usize {
         64 + match self {
             Self::JsonRpc(id) => id.get().len(),
-            Self::Bare => 0,
+            Self::Bare(_) => 0,
         }
     }
 
@@ -51,7 +54,7 @@ impl Wrap {
                 out.extend_from_slice(json);
                 out.extend_from_slice(b"}");
             }
-            Self::Bare => out.extend_from_slice(json),
+            Self::Bare(_) => out.extend_from_slice(json),
         }
     }
 
@@ -60,7 +63,7 @@ impl Wrap {
     fn error(&self, fault: &Fault) -> Bytes {
         let (name, json) = match self {
             Self::JsonRpc(id) => ("", fault.json_rpc(id)),
-            Self::Bare => ("event: error\n", fault.http_json()),
+            Self::Bare(generation) => ("event: error\n", fault.http_json(*generation)),
         };
         [name.as_bytes(), b"data: ", &json, b"\n\n"].concat().into()
     }
@@ -85,16 +88,18 @@ impl Events {
         self.0.as_mut().poll_next(cx)
     }
 
-    /// The frames of `stream`, each in `wrap`. The body ends with the stream, after an error, or between two frames
+    /// The frames of `stream` in the words of `tongue`, each in `wrap`. The body ends with the stream, after an error, or between two frames
     /// when `stop` fires.
     pub(crate) fn follow(
         wrap: Wrap,
+        tongue: Tongue,
         stream: call::Stream,
         stop: CancellationToken,
         limits: &Limits,
     ) -> Self {
         let writing = Writing {
             wrap,
+            tongue,
             follow: Follow::new(stream, stop),
             failed: false,
             keep_alive: limits.sse_keep_alive,
@@ -106,6 +111,7 @@ impl Events {
 
 struct Writing {
     wrap: Wrap,
+    tongue: Tongue,
     follow: Follow,
     failed: bool,
     keep_alive: Duration,
@@ -151,32 +157,46 @@ impl Writing {
         let count = fitting.count().max(1).min(self.follow.ready.len());
         let bytes = self.follow.ready.as_slice()[..count].iter().map(size).sum();
         let mut chunk = Vec::with_capacity(bytes);
-        for frame in self.follow.ready.by_ref().take(count) {
-            write_event(&mut chunk, &self.wrap, &frame);
+        for _ in 0..count {
+            let Some(frame) = self.follow.ready.next() else {
+                break;
+            };
+            let last = self.follow.ends_with(&frame);
+            match self.tongue.event(&frame.bytes, last) {
+                Ok(json) => write_event(&mut chunk, &self.wrap, frame.number, &json),
+                Err(fault) => {
+                    chunk.extend_from_slice(&self.wrap.error(&fault));
+                    self.failed = true;
+                    self.follow.ready = Vec::new().into_iter();
+                }
+            }
         }
         (!chunk.is_empty()).then(|| Bytes::from(chunk))
     }
 }
 
-fn write_event(out: &mut Vec<u8>, wrap: &Wrap, frame: &Frame) {
-    // Stored frames are compact JSON: a line break would end the event early.
-    debug_assert!(!frame.bytes.contains(&b'\n') && !frame.bytes.contains(&b'\r'));
+fn write_event(out: &mut Vec<u8>, wrap: &Wrap, number: Number, json: &[u8]) {
+    // Frames are compact JSON: a line break would end the event early.
+    debug_assert!(!json.contains(&b'\n') && !json.contains(&b'\r'));
     out.extend_from_slice(b"id: ");
-    out.extend_from_slice(itoa::Buffer::new().format(frame.number.0).as_bytes());
+    out.extend_from_slice(itoa::Buffer::new().format(number.0).as_bytes());
     out.extend_from_slice(b"\ndata: ");
-    wrap.write(out, &frame.bytes);
+    wrap.write(out, json);
     out.extend_from_slice(b"\n\n");
 }
 
 /// The answer that carries a stream.
 pub(crate) fn open(
     wrap: Wrap,
+    tongue: Tongue,
     stream: call::Stream,
     connection: &Connection,
     limits: &Limits,
 ) -> Response<Body> {
     let stop = connection.stop().clone();
-    with_headers(Body::Events(Events::follow(wrap, stream, stop, limits)))
+    with_headers(Body::Events(Events::follow(
+        wrap, tongue, stream, stop, limits,
+    )))
 }
 
 /// The answer to a failed request of a caller that reads nothing but events (RPC-08).

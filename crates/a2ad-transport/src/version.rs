@@ -1,8 +1,9 @@
-//! Which version of the protocol a request speaks (VER-01 to VER-06).
+//! Which generation of the protocol a request speaks (VER-01 to VER-07, DUAL-02, DUAL-03).
 
 use std::borrow::Cow;
 
-use http::{HeaderMap, HeaderName};
+use http::HeaderName;
+use http::request::Parts;
 
 use crate::errors::{Fault, Refusal};
 use crate::query;
@@ -11,34 +12,52 @@ use crate::query;
 pub(crate) const NAME: &str = "a2a-version";
 const HEADER: HeaderName = HeaderName::from_static(NAME);
 /// What `supportedVersions` in an error's metadata says.
-const SUPPORTED: &str = "1.0";
+const SUPPORTED: &str = "1.0, 0.3";
 
-/// A version that is served.
+/// A generation that is served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Version {
-    /// Protocol 1.0.
-    V1,
+pub(crate) enum Generation {
+    V03,
+    V10,
 }
 
-/// What a request without a version means.
+/// What the name of a method, a path or a service says of the generation, before any header is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Absent {
-    /// It speaks 0.3 (VER-02).
-    Means03,
-    /// It speaks 1.0, as its interface is of that version alone (VER-07).
-    Means10,
+pub(crate) enum Spoken {
+    /// It is of 0.3, whatever the header says of 1.0.
+    V03,
+    /// It is of 1.0, which the header has to confirm: without one it would be 0.3 (VER-02).
+    V10,
+    /// It is of 1.0, and so is the whole interface: no header is needed (VER-07).
+    OnlyV10,
+    /// Both know it, so that the header decides.
+    Both,
 }
 
-/// Finds the version a request asks for. The header beats the query.
+/// Finds the generation of a request. The header beats the query. `lenient` takes what is of 1.0 by its name for
+/// 1.0, also if its header says otherwise.
 ///
 /// # Errors
-/// If that version is not served, or what is given is no version.
-pub(crate) fn negotiate(
-    headers: &HeaderMap,
-    query: Option<&str>,
-    absent: Absent,
-) -> Result<Version, Fault> {
-    let mut lines = headers.get_all(HEADER).iter();
+/// If that version is not served, what is given is no version, or the name is not of it.
+pub(crate) fn negotiate(head: &Parts, spoken: Spoken, lenient: bool) -> Result<Generation, Fault> {
+    let said = said(head)?;
+    match (spoken, said) {
+        (Spoken::V03, _) | (Spoken::Both, None | Some(Generation::V03)) => Ok(Generation::V03),
+        (Spoken::OnlyV10, None)
+        | (Spoken::V10 | Spoken::OnlyV10 | Spoken::Both, Some(Generation::V10)) => {
+            Ok(Generation::V10)
+        }
+        (Spoken::V10, None | Some(Generation::V03)) if lenient => {
+            tracing::debug!("a request of 1.0 by its name has no header that says so");
+            Ok(Generation::V10)
+        }
+        (Spoken::V10 | Spoken::OnlyV10, None | Some(Generation::V03)) => Err(refused()),
+    }
+}
+
+/// What a request says of its version, if anything.
+fn said(head: &Parts) -> Result<Option<Generation>, Fault> {
+    let mut lines = head.headers.get_all(HEADER).iter();
     let line = lines.next();
     // Two lines that agree are one statement; two that differ are none.
     if lines.any(|other| Some(other) != line) {
@@ -46,18 +65,15 @@ pub(crate) fn negotiate(
     }
     let asked = match line.map(|value| value.as_bytes().trim_ascii()) {
         Some(text) if !text.is_empty() => Some(Cow::Borrowed(text)),
-        Some(_) | None => query::find(query, NAME)
+        Some(_) | None => query::find(head.uri.query(), NAME)
             .map_err(|_differ| refused())?
             .map(|text| Cow::Owned(text.trim().as_bytes().to_vec())),
     };
-    let asked = asked.filter(|text| !text.is_empty());
     match asked.as_deref() {
-        Some(text) if is_1_0(text) => Ok(Version::V1),
+        None | Some(b"") => Ok(None),
+        Some(text) if is_version(text, b"1.0") => Ok(Some(Generation::V10)),
+        Some(text) if is_version(text, b"0.3") => Ok(Some(Generation::V03)),
         Some(_) => Err(refused()),
-        None => match absent {
-            Absent::Means03 => Err(refused()),
-            Absent::Means10 => Ok(Version::V1),
-        },
     }
 }
 
@@ -66,8 +82,8 @@ fn refused() -> Fault {
 }
 
 /// Patch digits do not matter (VER-04).
-fn is_1_0(text: &[u8]) -> bool {
-    let Some(rest) = text.strip_prefix(b"1.0") else {
+fn is_version(text: &[u8], version: &[u8]) -> bool {
+    let Some(rest) = text.strip_prefix(version) else {
         return false;
     };
     match rest.split_first() {
@@ -82,14 +98,22 @@ fn is_1_0(text: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use http::HeaderValue;
+    use http::Request;
+
+    fn head(lines: &[&str], query: Option<&str>) -> Parts {
+        let mut request = Request::builder().uri(format!("/?{}", query.unwrap_or_default()));
+        for line in lines {
+            request = request.header(NAME, *line);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    fn found(spoken: Spoken, lines: &[&str], query: Option<&str>) -> Option<Generation> {
+        negotiate(&head(lines, query), spoken, false).ok()
+    }
 
     fn ask(lines: &[&str], query: Option<&str>) -> bool {
-        let mut headers = HeaderMap::new();
-        for line in lines {
-            headers.append(NAME, HeaderValue::from_str(line).unwrap());
-        }
-        negotiate(&headers, query, Absent::Means03).is_ok()
+        found(Spoken::V10, lines, query).is_some()
     }
 
     /// VER-04.
@@ -102,21 +126,49 @@ mod tests {
 
     /// VER-03, VER-06.
     #[test]
-    fn other_versions_and_nonsense_are_refused() {
+    fn other_versions_and_nonsense_are_refused_whatever_the_name() {
         for line in [
-            "0.3", "0.3.0", "1", "1.", "1.1", "1.00", "01.0", "2.0", "1.0.", "1.0.x", "1.0-rc1",
-            "v1.0", "1.0, 1.0", "latest", "1.0.0.0", "1,0",
+            "1", "1.", "1.1", "1.00", "01.0", "2.0", "1.0.", "1.0.x", "1.0-rc1", "v1.0",
+            "1.0, 1.0", "latest", "1.0.0.0", "1,0", "0.2", "0.2.6", "0.30", "0", "0.3.",
         ] {
-            assert!(!ask(&[line], None), "{line:?}");
+            for spoken in [Spoken::V03, Spoken::V10, Spoken::OnlyV10, Spoken::Both] {
+                assert_eq!(found(spoken, &[line], None), None, "{line:?} {spoken:?}");
+            }
         }
     }
 
     /// VER-02.
     #[test]
     fn no_version_means_0_3() {
-        assert!(!ask(&[], None));
-        assert!(!ask(&[""], None));
-        assert!(!ask(&[], Some("A2A-Version=")));
+        for (lines, query) in [(&[][..], None), (&[""], None), (&[], Some("A2A-Version="))] {
+            assert!(!ask(lines, query));
+            assert_eq!(found(Spoken::Both, lines, query), Some(Generation::V03));
+        }
+    }
+
+    #[test]
+    fn dual_02_a_name_of_0_3_decides_and_one_of_1_0_has_to_be_confirmed() {
+        for line in ["", "0.3", "0.3.0", "0.3.14", "1.0", "1.0.1"] {
+            let found = |spoken| found(spoken, &[line], None);
+            assert_eq!(found(Spoken::V03), Some(Generation::V03), "{line:?}");
+            let newer = line.starts_with('1').then_some(Generation::V10);
+            assert_eq!(found(Spoken::V10), newer, "{line:?}");
+            assert_eq!(
+                found(Spoken::Both),
+                newer.or(Some(Generation::V03)),
+                "{line:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn dual_02_leniency_takes_a_name_of_1_0_for_1_0() {
+        let ask = |line, spoken| negotiate(&head(&[line], None), spoken, true).ok();
+        for line in ["", "0.3", "1.0"] {
+            assert_eq!(ask(line, Spoken::V10), Some(Generation::V10), "{line:?}");
+            assert_eq!(ask(line, Spoken::V03), Some(Generation::V03), "{line:?}");
+        }
+        assert_eq!(ask("2.0", Spoken::V10), None);
     }
 
     /// VER-06, REST-08.
@@ -131,13 +183,7 @@ mod tests {
 
     #[test]
     fn ver_07_an_interface_of_one_version_needs_no_header_but_believes_it() {
-        let ask = |lines: &[&'static str]| {
-            let mut headers = HeaderMap::new();
-            for line in lines {
-                headers.append(NAME, HeaderValue::from_static(line));
-            }
-            negotiate(&headers, None, Absent::Means10).is_ok()
-        };
+        let ask = |lines: &[&str]| found(Spoken::OnlyV10, lines, None).is_some();
         assert!(ask(&[]) && ask(&[""]) && ask(&["1.0"]) && ask(&["1.0.3"]));
         assert!(!ask(&["0.3"]) && !ask(&["1.1"]) && !ask(&["1.0", "0.3"]) && !ask(&["x"]));
     }
@@ -146,6 +192,7 @@ mod tests {
     fn repeated_headers_must_agree() {
         assert!(ask(&["1.0", "1.0"], None));
         assert!(!ask(&["1.0", "0.3"], None));
+        assert_eq!(found(Spoken::V03, &["1.0", "0.3"], None), None);
     }
 
     #[test]

@@ -74,6 +74,8 @@ pub struct Config {
     pub drain: Duration,
     /// What goes to the log, and how.
     pub log: Log,
+    /// How both generations of the protocol are told apart.
+    pub protocol: Protocol,
     /// What a caller may take.
     pub limits: Limits,
     /// How long tasks are kept.
@@ -104,6 +106,7 @@ impl Default for Config {
             lease: Duration::from_secs(30),
             drain: Duration::from_secs(10),
             log: Log::default(),
+            protocol: Protocol::default(),
             limits: Limits::default(),
             retention: Retention::default(),
             auth: AuthConfig::default(),
@@ -128,6 +131,7 @@ impl Config {
         &["drain"],
         &["log", "format"],
         &["log", "level"],
+        &["protocol", "lenient"],
         &["limits", "connections"],
         &["limits", "body"],
         &["limits", "idle"],
@@ -297,6 +301,16 @@ impl Default for Limits {
             keep_alive: Duration::from_secs(4),
         }
     }
+}
+
+/// How both generations of the protocol are told apart.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Protocol {
+    /// Whether a method or path of 1.0 is served without the header `A2A-Version: 1.0`. By the specification a
+    /// request without one is of 0.3, so that it is refused.
+    pub lenient: bool,
 }
 
 /// How long tasks are kept.

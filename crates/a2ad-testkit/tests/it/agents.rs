@@ -183,6 +183,7 @@ async fn ten_04_tasks_and_conversations_belong_to_their_agent() {
     assert_eq!(listed["totalSize"], 1);
 }
 
+/// B-09.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn paths_that_lead_nowhere_are_404_and_wrong_verbs_405() {
     let server = Configured::start(THREE).await;
@@ -199,17 +200,21 @@ async fn paths_that_lead_nowhere_are_404_and_wrong_verbs_405() {
         "/a2a/a2a/tasks",
         "/one/livez",
         "/agents/one/.well-known/other.json",
-        "/v1/tasks",
+        "/v1",
+        "/v1/other",
     ] {
         let answer = server.get(path, &[]).await;
         assert_eq!(answer.status, 404, "{path}");
         assert_eq!(reason(&answer.json()), "METHOD_NOT_FOUND", "{path}");
     }
-    for path in ["/a2a", "/agents/two/", "/two"] {
+    for path in ["/", "/agents/two/", "/two", "/a2a/jsonrpc"] {
         let answer = server.get(path, &[]).await;
         assert_eq!(answer.status, 405, "{path}");
         assert_eq!(answer.headers["allow"], "POST", "{path}");
     }
+    let answer = server.call(Method::PUT, "/a2a", &[], "").await;
+    assert_eq!(answer.status, 405);
+    assert_eq!(answer.headers["allow"], "GET, HEAD, OPTIONS, POST");
 }
 
 /// TEN-04: page tokens and repeats are an agent's own as well.

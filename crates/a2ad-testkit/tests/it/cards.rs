@@ -18,10 +18,14 @@ fn header<'a>(answer: &'a Answer, name: &str) -> Option<&'a str> {
         .map(|value| value.to_str().unwrap())
 }
 
+/// The interfaces of 1.0. Those of 0.3 come behind them.
 fn urls(card: &Value) -> Vec<(&str, &str)> {
     let interfaces = card["supportedInterfaces"].as_array().unwrap();
+    let version = |it: &Value| it["protocolVersion"].as_str().unwrap().to_owned();
+    assert!(interfaces.iter().map(version).is_sorted_by(|a, b| a >= b));
     interfaces
         .iter()
+        .filter(|it| it["protocolVersion"] == "1.0")
         .map(|it| {
             (
                 it["protocolBinding"].as_str().unwrap(),
@@ -31,7 +35,7 @@ fn urls(card: &Value) -> Vec<(&str, &str)> {
         .collect()
 }
 
-/// CARD-01, CARD-02: complete by itself, with what is really served.
+/// DUAL-05, CARD-01, CARD-02: complete by itself, with what is really served.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn card_01_an_agent_that_says_nothing_still_has_a_whole_card() {
     let server = Configured::start("agents: [{id: parrot, echo: }]").await;
@@ -67,11 +71,22 @@ async fn card_01_an_agent_that_says_nothing_still_has_a_whole_card() {
             ("GRPC", grpc.as_str())
         ]
     );
-    for interface in card["supportedInterfaces"].as_array().unwrap() {
-        assert_eq!(interface["protocolVersion"], "1.0");
-    }
+    // DUAL-05: the same addresses for 0.3, in its own members too.
+    let older: Vec<Value> = card["supportedInterfaces"].as_array().unwrap()[3..].to_vec();
+    let expected = [("JSONRPC", root.as_str()), ("HTTP+JSON", base.as_str())].map(
+        |(binding, url)| json!({"url": url, "protocolBinding": binding, "protocolVersion": "0.3"}),
+    );
+    assert_eq!(older, expected);
+    assert_eq!(card["protocolVersion"], "0.3.0");
+    assert_eq!(card["url"], root);
+    assert_eq!(card["preferredTransport"], "JSONRPC");
+    assert_eq!(
+        card["additionalInterfaces"],
+        json!([{"url": base, "transport": "HTTP+JSON"}])
+    );
 }
 
+///
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_agent_has_its_card_at_all_its_addresses() {
     let server = Configured::start(
@@ -108,6 +123,10 @@ async fn every_agent_has_its_card_at_all_its_addresses() {
             ("GRPC", grpc.as_str())
         ]
     );
+    // 0.3 knows no tenants, so that gRPC is not for it.
+    assert_eq!(card["url"], url);
+    let other = json!([{"url": url, "transport": "HTTP+JSON"}]);
+    assert_eq!(card["additionalInterfaces"], other);
     // gRPC has no paths, so its requests have to say whom they are for.
     let interfaces = &card["supportedInterfaces"];
     assert_eq!(interfaces[2]["tenant"], "two");
@@ -187,9 +206,10 @@ fn check_whole(card: &Value) {
             "examples": ["Draw a cat"], "inputModes": ["text/plain"], "outputModes": ["image/png"]}])
     );
     assert!(!card.to_string().contains("elsewhere.test"));
-    assert!(card.get("protocolVersion").is_none());
+    assert_eq!(card["protocolVersion"], "0.3.0", "not what the file says");
 }
 
+///
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_comes_from_a_file_or_from_the_configuration() {
     let folder = tempfile::tempdir().unwrap();
@@ -230,6 +250,7 @@ async fn the_agents_own_keys_win_over_its_card() {
     );
 }
 
+///
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_card_that_cannot_be_served_says_why_at_the_start() {
     let refused = async |file: Option<&str>, yaml: &str| {
@@ -371,6 +392,7 @@ async fn a_card_can_be_looked_at_from_anywhere() {
     }
 }
 
+///
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn addresses_follow_from_the_public_url_or_a_trusted_proxy() {
     let forwarded = [

@@ -267,7 +267,7 @@ async fn ver_07_a_version_is_believed_but_not_required() {
         refused(&answer, FAILED_PRECONDITION, "VERSION_NOT_SUPPORTED");
         let details = answer.status().details.unwrap();
         let supported = &details["details"][0]["metadata"]["supportedVersions"];
-        assert_eq!(supported, "1.0");
+        assert_eq!(supported, "1.0, 0.3");
     }
     // Whoever speaks another version is told so, whatever the request looks like (OPS-04).
     let headers = [PROTO, ("a2a-version", "0.3")];

@@ -175,6 +175,7 @@ async fn cards_and_health_are_open_unless_they_are_closed() {
     assert_eq!(first.status, 404);
 }
 
+///
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cards_say_exactly_what_is_on() {
     let server = Configured::start(CLOSED).await;
@@ -182,12 +183,27 @@ async fn cards_say_exactly_what_is_on() {
     assert_eq!(
         card["securitySchemes"],
         json!({
-            "bearerAuth": {"httpAuthSecurityScheme": {"scheme": "bearer"}},
-            "tokenAuth": {"apiKeySecurityScheme": {"location": "header", "name": "X-SB-Token"}},
-            "basicAuth": {"httpAuthSecurityScheme": {"scheme": "basic"}},
-            "apiKeyAuth": {"apiKeySecurityScheme": {"location": "header", "name": "X-API-Key"}},
+            "bearerAuth": {
+                "httpAuthSecurityScheme": {"scheme": "bearer"},
+                "type": "http", "scheme": "bearer",
+            },
+            "tokenAuth": {
+                "apiKeySecurityScheme": {"location": "header", "name": "X-SB-Token"},
+                "type": "apiKey", "in": "header", "name": "X-SB-Token",
+            },
+            "basicAuth": {
+                "httpAuthSecurityScheme": {"scheme": "basic"},
+                "type": "http", "scheme": "basic",
+            },
+            "apiKeyAuth": {
+                "apiKeySecurityScheme": {"location": "header", "name": "X-API-Key"},
+                "type": "apiKey", "in": "header", "name": "X-API-Key",
+            },
         })
     );
+    let older = ["bearerAuth", "tokenAuth", "basicAuth", "apiKeyAuth"];
+    let older: Vec<Value> = older.map(|name| json!({name: []})).to_vec();
+    assert_eq!(card["security"], Value::Array(older));
     let any_one: Vec<Value> = ["bearerAuth", "tokenAuth", "basicAuth", "apiKeyAuth"]
         .map(|name| json!({"schemes": {name: {}}}))
         .to_vec();

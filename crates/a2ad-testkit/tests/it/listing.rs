@@ -18,6 +18,7 @@ fn all() -> ListTasksRequest {
     ListTasksRequest::default()
 }
 
+/// C-04.
 async fn list_02_newest_first(server: Harness) {
     let empty = server.client.list(all()).await.unwrap();
     assert_eq!((empty.tasks.len(), empty.total_size), (0, 0));
@@ -89,6 +90,7 @@ async fn list_05_artifacts_only_when_asked_for(server: Harness) {
     assert!(short.tasks[0].history.is_empty());
 }
 
+/// C-04.
 async fn list_06_filters_and_totals(server: Harness) {
     for n in 0..6 {
         let verb = if n % 2 == 0 { "ask" } else { "echo" };

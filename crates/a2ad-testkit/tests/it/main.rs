@@ -34,7 +34,9 @@ mod replies;
 mod restarts;
 mod shapes;
 mod streams;
+mod surfaces;
 mod tasks;
+mod v03;
 mod wire;
 
 /// Runs each scenario over every binding and store. A further binding or store adds a line here.

@@ -238,6 +238,7 @@ async fn send_18_a_caller_that_hangs_up_leaves_its_task_running(server: Harness)
     assert_eq!(done.status.state, TaskState::Completed);
 }
 
+/// C-05.
 async fn hist_01_hist_02_hist_03_history_is_cut_in_every_answer(server: Harness) {
     let asked = server.client.send(text("ask one")).await.unwrap();
     for (length, most) in [

@@ -83,7 +83,7 @@ fn the_table_is_as_agreed() {
 fn outside_json_rpc_an_error_has_the_protocols_shape() {
     let fault = Fault::from(Refusal::NoSuchPath).with("hint", "x");
     assert_eq!(
-        String::from_utf8(fault.http_json()).unwrap(),
+        String::from_utf8(fault.http_json(Generation::V10)).unwrap(),
         r#"{"error":{"code":404,"status":"UNIMPLEMENTED","message":"There is nothing at this path","details":[{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"METHOD_NOT_FOUND","domain":"a2a-protocol.org","metadata":{"hint":"x"}}]}}"#
     );
 }

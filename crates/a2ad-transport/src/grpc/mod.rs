@@ -36,7 +36,7 @@ use crate::meters::{self, Binding};
 use crate::method::Method;
 use crate::mounts::{Named, Visit};
 use crate::reply::Body;
-use crate::version::Absent;
+use crate::version::{self, Generation, Spoken};
 pub(crate) use messages::{Messages, trailers};
 
 const TYPES: [&str; 2] = ["application/grpc", "application/grpc+proto"];
@@ -68,11 +68,11 @@ where
     let limits = &inner.limits;
     if head.version < Version::HTTP_2 {
         let fault = Refusal::GrpcNeedsHttp2.into();
-        return http_json::refuse(&fault, &HeaderMap::new(), limits);
+        return http_json::refuse(&fault, Generation::V10, &HeaderMap::new(), limits);
     }
     if head.method != http::Method::POST {
         let fault = Refusal::WrongVerb.into();
-        let mut response = http_json::refuse(&fault, &HeaderMap::new(), limits);
+        let mut response = http_json::refuse(&fault, Generation::V10, &HeaderMap::new(), limits);
         response
             .headers_mut()
             .insert(ALLOW, HeaderValue::from_static("POST"));
@@ -204,7 +204,8 @@ impl Handler<'_> {
             principal,
             named: Named::Nobody,
         };
-        let call = |request| Call::new(self.inner, visit, &head, request, Absent::Means10);
+        let generation = version::negotiate(&head, Spoken::OnlyV10, self.inner.lenient);
+        let call = |request| Call::new(self.inner, visit, &head, generation.clone(), request);
         let call = match message::check(&head.headers, &body) {
             Ok(message) => span.in_scope(|| call(read::decode(method, message))),
             // Who asks in another version may well write in another form: that comes first (OPS-04).
@@ -238,7 +239,7 @@ impl Handler<'_> {
             Some(Err(fault)) => Err(fault),
             None => {
                 let mut response = self.too_late();
-                active.tell(response.headers_mut());
+                active.tell(Generation::V10, response.headers_mut());
                 return response;
             }
         };
@@ -250,7 +251,7 @@ impl Handler<'_> {
             Err(fault) => self.fail(&fault),
         };
         // An error says it as well, once it is settled (EXT-05).
-        active.tell(response.headers_mut());
+        active.tell(Generation::V10, response.headers_mut());
         response
     }
 

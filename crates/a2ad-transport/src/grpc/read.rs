@@ -24,7 +24,7 @@ pub(super) fn decode(method: Method, message: &[u8]) -> Result<Request, Fault> {
         Method::GetTask => Request::Get(read(message)?),
         Method::ListTasks => Request::List(read(message)?),
         Method::CancelTask => Request::Cancel(read(message)?),
-        Method::SubscribeToTask => Request::Subscribe(read(message)?),
+        Method::SubscribeToTask => Request::Subscribe(read(message)?, None),
         Method::CreateTaskPushNotificationConfig => {
             let request: TaskPushNotificationConfig = read(message)?;
             Request::push(request.tenant, request.task_id)

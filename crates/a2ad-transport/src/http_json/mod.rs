@@ -4,8 +4,9 @@ mod query;
 mod read;
 mod route;
 
-pub(crate) use route::Route;
+pub(crate) use route::{Target, generation_of};
 
+use a2ad_proto::v03::Dialect;
 use bytes::Bytes;
 use http::header::CACHE_CONTROL;
 use http::request::Parts;
@@ -22,7 +23,8 @@ use crate::method::Method;
 use crate::mounts::Visit;
 use crate::reply::{self, Body};
 use crate::sse::{self, Wrap};
-use crate::version::Absent;
+use crate::tongue::Tongue;
+use crate::version::{self, Generation};
 use crate::{body, media};
 
 /// A request that has been read.
@@ -33,12 +35,12 @@ pub(crate) struct Asked {
     error_type: HeaderValue,
 }
 
-/// Reads one request to an agent's HTTP+JSON interface. `route` is where its path leads, and `method` what its verb
+/// Reads one request to an agent's HTTP+JSON interface. `target` is where its path leads, and `method` what its verb
 /// means there.
 pub(crate) async fn read<B>(
     inner: &Inner,
     visit: Visit<'_>,
-    (route, method): (Route<'_>, Method),
+    (target, method): (Target<'_>, Method),
     head: &Parts,
     body: B,
     connection: &Connection,
@@ -55,18 +57,20 @@ where
         task = tracing::field::Empty
     );
     let call = span.in_scope(|| {
-        let request = read::read(head, (route, method), &body?);
-        Call::new(inner, visit, head, request, Absent::Means03)
+        let generation = version::negotiate(head, target.spoken(), inner.lenient);
+        let request = read::read(head, (target, method), &body?);
+        Call::new(inner, visit, head, generation, request)
     });
     Asked {
         asked: call::Asked {
             began,
             method: Some(method),
             span,
+            tongue: Tongue::new(target.generation, Dialect::Proto),
             call,
         },
-        result_type: media::of_result(&head.headers),
-        error_type: media::of_error(&head.headers),
+        result_type: media::of_result(target.generation, &head.headers),
+        error_type: media::of_error(target.generation, &head.headers),
     }
 }
 
@@ -78,6 +82,8 @@ impl Asked {
             result_type,
             error_type,
         } = self;
+        let tongue = asked.tongue;
+        let generation = tongue.generation();
         let (active, result) = asked.perform(inner, Binding::HttpJson).await;
         let mut response = match result {
             Ok(Reply::Result(json)) => {
@@ -88,22 +94,37 @@ impl Asked {
                     .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
                 response
             }
-            Ok(Reply::Stream(stream)) => sse::open(Wrap::Bare, stream, connection, &inner.limits),
-            Err(fault) => refuse_as(&fault, error_type, &inner.limits),
+            Ok(Reply::Stream(stream)) => {
+                let wrap = Wrap::Bare(generation);
+                sse::open(wrap, tongue, stream, connection, &inner.limits)
+            }
+            Err(fault) => refuse_as(&fault, generation, error_type, &inner.limits),
         };
-        active.tell(response.headers_mut());
+        active.tell(generation, response.headers_mut());
         response
     }
 }
 
 /// An error in the form of this binding. `headers` are the request's.
-pub(crate) fn refuse(fault: &Fault, headers: &HeaderMap, limits: &Limits) -> Response<Body> {
-    refuse_as(fault, media::of_error(headers), limits)
+pub(crate) fn refuse(
+    fault: &Fault,
+    generation: Generation,
+    headers: &HeaderMap,
+    limits: &Limits,
+) -> Response<Body> {
+    let content_type = media::of_error(generation, headers);
+    refuse_as(fault, generation, content_type, limits)
 }
 
-fn refuse_as(fault: &Fault, content_type: HeaderValue, limits: &Limits) -> Response<Body> {
+fn refuse_as(
+    fault: &Fault,
+    generation: Generation,
+    content_type: HeaderValue,
+    limits: &Limits,
+) -> Response<Body> {
     let status = fault.http_status();
-    reply::error(fault, status, content_type, fault.http_json(), limits)
+    let body = fault.http_json(generation);
+    reply::error(fault, status, content_type, body, limits)
 }
 
 /// The body of a POST. The other verbs have none to speak of.

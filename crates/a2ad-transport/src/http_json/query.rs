@@ -5,8 +5,8 @@
 
 use std::fmt::Write as _;
 
+use a2ad_proto::v03::{self, Dialect};
 use a2ad_proto::{GetTaskRequest, ListTasksRequest, Violations, from_json};
-use serde::de::DeserializeOwned;
 
 use crate::percent::{Plus, decode};
 
@@ -46,7 +46,7 @@ const AFTER_ALIAS: &str = "lastUpdatedAfter";
 /// # Errors
 /// With every parameter that is malformed.
 pub(super) fn get_task(query: Option<&str>) -> Result<GetTaskRequest, Violations> {
-    read(query, &GET_TASK)
+    read(query, &GET_TASK, from_json)
 }
 
 /// The request for a page of tasks.
@@ -54,14 +54,28 @@ pub(super) fn get_task(query: Option<&str>) -> Result<GetTaskRequest, Violations
 /// # Errors
 /// With every parameter that is malformed.
 pub(super) fn list_tasks(query: Option<&str>) -> Result<ListTasksRequest, Violations> {
-    read(query, &LIST_TASKS)
+    read(query, &LIST_TASKS, from_json)
 }
 
-fn read<T: DeserializeOwned>(query: Option<&str>, known: &[Parameter]) -> Result<T, Violations> {
+/// The same in the words of 0.3, which has none for a tenant: that is for the door to find.
+///
+/// # Errors
+/// With every parameter that is malformed.
+pub(super) fn list_tasks_v03(query: Option<&str>) -> Result<ListTasksRequest, Violations> {
+    let parse = |json: &[u8]| v03::read_list(json, Dialect::Proto);
+    let [_tenant, known @ ..] = &LIST_TASKS;
+    read(query, known, parse)
+}
+
+fn read<T>(
+    query: Option<&str>,
+    known: &[Parameter],
+    parse: impl Fn(&[u8]) -> Result<T, Violations>,
+) -> Result<T, Violations> {
     let mut violations = Violations::default();
     let mut members = String::new();
     for parameter in known {
-        match member::<T>(query.unwrap_or_default(), *parameter) {
+        match member(query.unwrap_or_default(), *parameter, &parse) {
             Ok(None) => {}
             Ok(Some(member)) => {
                 let between = if members.is_empty() { "" } else { "," };
@@ -73,13 +87,14 @@ fn read<T: DeserializeOwned>(query: Option<&str>, known: &[Parameter]) -> Result
     if !violations.0.is_empty() {
         return Err(violations);
     }
-    from_json(format!("{{{members}}}").as_bytes())
+    parse(format!("{{{members}}}").as_bytes())
 }
 
 /// A parameter as the member of an object, checked to be one that `T` takes; none if it is not given.
-fn member<T: DeserializeOwned>(
+fn member<T>(
     query: &str,
     (name, kind): Parameter,
+    parse: impl Fn(&[u8]) -> Result<T, Violations>,
 ) -> Result<Option<String>, Violations> {
     let mut given = values(query, name);
     let mut first = given.next();
@@ -96,7 +111,7 @@ fn member<T: DeserializeOwned>(
         return Err(Violations::one(name, "expected percent-encoded UTF-8"));
     };
     let member = format!("\"{name}\":{}", literal(&text, kind));
-    match (kind, from_json::<T>(format!("{{{member}}}").as_bytes())) {
+    match (kind, parse(format!("{{{member}}}").as_bytes())) {
         // JSON has more ways to write a whole number.
         (Kind::Number, Ok(_)) if !is_decimal(&text) => {
             Err(Violations::one(name, "expected a 32-bit integer"))

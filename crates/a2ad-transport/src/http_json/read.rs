@@ -1,5 +1,6 @@
 //! From a path, a query and a body to a request.
 
+use a2ad_proto::v03::{self, Dialect};
 use a2ad_proto::{
     CancelTaskRequest, GetExtendedAgentCardRequest, SubscribeToTaskRequest,
     TaskPushNotificationConfig, Violations, from_json, is_json,
@@ -8,19 +9,32 @@ use http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use super::query;
-use super::route::Route;
-use crate::call::Request;
+use super::route::{Route, Target};
+use crate::call::{Request, metadata_of};
 use crate::errors::{Fault, Refusal};
 use crate::method::Method;
 use crate::percent::{Plus, decode};
+use crate::version::Generation;
 
 /// What a request asks for. A tenant in the query is for the door to find.
 pub(super) fn read(
     head: &Parts,
-    (route, method): (Route<'_>, Method),
+    (target, method): (Target<'_>, Method),
     body: &[u8],
 ) -> Result<Request, Fault> {
     let query = head.uri.query();
+    match target.generation {
+        Generation::V10 => read_v10(query, (target.route, method), body)
+            .map_err(|fault| fault.expecting_v10(v03::looks_like_v03(body))),
+        Generation::V03 => read_v03(query, (target.route, method), body),
+    }
+}
+
+fn read_v10(
+    query: Option<&str>,
+    (route, method): (Route<'_>, Method),
+    body: &[u8],
+) -> Result<Request, Fault> {
     Ok(match route {
         Route::Send => Request::Send(Box::new(object(body)?)),
         Route::Stream => Request::Stream(Box::new(object(body)?)),
@@ -38,7 +52,7 @@ pub(super) fn read(
         Route::Subscribe(task) => {
             let mut request: SubscribeToTaskRequest = object_or_nothing(body)?;
             request.id = the_id(task, &request.id)?;
-            Request::Subscribe(request)
+            Request::Subscribe(request, metadata_of(body))
         }
         Route::PushConfigs(task) | Route::PushConfig(task, _) => {
             let mut tenant = String::new();
@@ -46,6 +60,48 @@ pub(super) fn read(
                 tenant = object::<TaskPushNotificationConfig>(body)?.tenant;
             }
             Request::push(tenant, id("taskId", task)?)
+        }
+        Route::ExtendedCard => Request::ExtendedCard(GetExtendedAgentCardRequest::default()),
+    })
+}
+
+/// The same in 0.3, where most bodies say what the path has said already, or nothing (V03-14, V03-15).
+fn read_v03(
+    query: Option<&str>,
+    (route, method): (Route<'_>, Method),
+    body: &[u8],
+) -> Result<Request, Fault> {
+    const PROTO: Dialect = Dialect::Proto;
+    let wrong = |violations| not_object_or(body, violations);
+    let send = || v03::read_send(body, PROTO).map(Box::new).map_err(wrong);
+    Ok(match route {
+        Route::Send => Request::Send(send()?),
+        Route::Stream => Request::Stream(send()?),
+        Route::Tasks => Request::List(query::list_tasks_v03(query)?),
+        Route::Task(task) => {
+            let mut request = query::get_task(query)?;
+            request.id = id("id", task)?;
+            // There it has no presence, so that nothing is the same as none asked for (V03-10).
+            request.history_length = request.history_length.filter(|&length| length != 0);
+            Request::Get(request)
+        }
+        Route::Cancel(task) => Request::Cancel(CancelTaskRequest {
+            id: id("id", task)?,
+            ..CancelTaskRequest::default()
+        }),
+        Route::Subscribe(task) => {
+            let request = SubscribeToTaskRequest {
+                id: id("id", task)?,
+                ..SubscribeToTaskRequest::default()
+            };
+            Request::Subscribe(request, metadata_of(body))
+        }
+        Route::PushConfigs(task) | Route::PushConfig(task, _) => {
+            let task = id("taskId", task)?;
+            if method == Method::CreateTaskPushNotificationConfig {
+                v03::read_push_create(body, PROTO, Some(&task)).map_err(wrong)?;
+            }
+            Request::push(String::new(), task)
         }
         Route::ExtendedCard => Request::ExtendedCard(GetExtendedAgentCardRequest::default()),
     })
@@ -74,18 +130,20 @@ fn object_or_nothing<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
 }
 
 fn object<T: DeserializeOwned>(body: &[u8]) -> Result<T, Fault> {
-    from_json(body).map_err(|violations| {
-        // Only what cannot be read is worth a second look.
-        if std::str::from_utf8(body).is_err() {
-            Refusal::NotUtf8.into()
-        } else if !is_json(body) {
-            Refusal::NotJson.into()
-        } else if body.trim_ascii_start().first() != Some(&b'{') {
-            Refusal::NotAnObject.into()
-        } else {
-            violations.into()
-        }
-    })
+    from_json(body).map_err(|violations| not_object_or(body, violations))
+}
+
+/// Why a body could not be read: it is no object, or `violations`. Only what cannot be read is worth this second look.
+fn not_object_or(body: &[u8], violations: Violations) -> Fault {
+    if std::str::from_utf8(body).is_err() {
+        Refusal::NotUtf8.into()
+    } else if !is_json(body) {
+        Refusal::NotJson.into()
+    } else if body.trim_ascii_start().first() != Some(&b'{') {
+        Refusal::NotAnObject.into()
+    } else {
+        violations.into()
+    }
 }
 
 #[cfg(test)]

@@ -1,8 +1,52 @@
-//! Which path and verb mean which method.
+//! Which path and verb mean which method, and in which generation.
 
 use http::Method as Verb;
 
 use crate::method::Method;
+use crate::version::{Generation, Spoken};
+
+/// Where a path leads, and which generation has such paths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Target<'a> {
+    pub(crate) route: Route<'a>,
+    pub(crate) generation: Generation,
+}
+
+impl<'a> Target<'a> {
+    /// Where a path leads that is relative to the agent's interface. Those of 0.3 begin with `/v1` (DUAL-03).
+    pub(crate) fn find(path: &'a str) -> Option<Self> {
+        let (route, generation) = match path.strip_prefix("/v1/") {
+            Some("card") => (Some(Route::ExtendedCard), Generation::V03),
+            Some("extendedAgentCard") => (None, Generation::V03),
+            Some(_) => (Route::find(path.strip_prefix("/v1")?), Generation::V03),
+            // From before 0.3.
+            None if path == "/agent/authenticatedExtendedCard" => {
+                (Some(Route::ExtendedCard), Generation::V03)
+            }
+            None => (Route::find(path), Generation::V10),
+        };
+        Some(Self {
+            route: route?,
+            generation,
+        })
+    }
+
+    pub(crate) const fn spoken(self) -> Spoken {
+        match self.generation {
+            Generation::V03 => Spoken::V03,
+            Generation::V10 => Spoken::V10,
+        }
+    }
+}
+
+/// The generation in whose words to say that nothing is at a path.
+pub(crate) fn generation_of(path: &str) -> Generation {
+    if path.contains("/v1/") {
+        Generation::V03
+    } else {
+        Generation::V10
+    }
+}
 
 /// Where a path leads. Ids are as they were sent, still encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +67,7 @@ impl<'a> Route<'a> {
     ///
     /// An action is what follows the last colon of the last segment, if it is one we know: ids may hold colons, and
     /// one that ends like an action has its colon encoded (REST-05).
-    pub(crate) fn find(path: &'a str) -> Option<Self> {
+    fn find(path: &'a str) -> Option<Self> {
         let mut segments = path.strip_prefix('/')?.split('/');
         let first = segments.next()?;
         let rest = [segments.next(), segments.next(), segments.next()];
@@ -144,6 +188,45 @@ mod tests {
             "/v1/tasks",
         ] {
             assert_eq!(Route::find(path), None, "{path}");
+        }
+    }
+
+    /// DUAL-03, B-08.
+    #[test]
+    fn paths_of_0_3_begin_with_v1() {
+        for (path, route) in [
+            ("/v1/message:send", Route::Send),
+            ("/v1/message:stream", Route::Stream),
+            ("/v1/tasks", Route::Tasks),
+            ("/v1/tasks/t1", Route::Task("t1")),
+            ("/v1/tasks/t1:cancel", Route::Cancel("t1")),
+            ("/v1/tasks/t1:subscribe", Route::Subscribe("t1")),
+            (
+                "/v1/tasks/t1/pushNotificationConfigs",
+                Route::PushConfigs("t1"),
+            ),
+            (
+                "/v1/tasks/t1/pushNotificationConfigs/c",
+                Route::PushConfig("t1", "c"),
+            ),
+            ("/v1/card", Route::ExtendedCard),
+            ("/agent/authenticatedExtendedCard", Route::ExtendedCard),
+        ] {
+            let target = Target::find(path).unwrap();
+            assert_eq!(target.route, route, "{path}");
+            assert_eq!(target.generation, Generation::V03, "{path}");
+        }
+        let target = Target::find("/extendedAgentCard").unwrap();
+        assert_eq!(target.generation, Generation::V10);
+        for path in [
+            "/v1",
+            "/v1/",
+            "/v1/v1/tasks",
+            "/v1/extendedAgentCard",
+            "/card",
+            "/v2/tasks",
+        ] {
+            assert_eq!(Target::find(path), None, "{path}");
         }
     }
 

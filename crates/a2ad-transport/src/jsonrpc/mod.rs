@@ -3,6 +3,7 @@
 mod envelope;
 mod params;
 
+use a2ad_proto::v03::Dialect;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, StatusCode};
@@ -20,7 +21,8 @@ use crate::method::Method;
 use crate::mounts::Visit;
 use crate::reply::{self, Body};
 use crate::sse::{self, Wrap};
-use crate::version::Absent;
+use crate::tongue::Tongue;
+use crate::version::{self, Spoken};
 use crate::{body, media};
 
 /// A request that has been read.
@@ -48,6 +50,7 @@ where
             began,
             method: None,
             span: Span::none(),
+            tongue: Tongue::V10,
             call: Err(refusal.into()),
         },
         id: id.to_owned(),
@@ -63,7 +66,15 @@ where
         Ok(envelope) => envelope,
         Err((id, refusal)) => return refused(id, refusal),
     };
-    let method = Method::named(&envelope.method);
+    let (method, spoken) = match Method::spoken(&envelope.method) {
+        Some((method, spoken)) => (Some(method), spoken),
+        // Whoever asks in another version may know methods that we do not: that comes first (OPS-04).
+        None => (None, Spoken::Both),
+    };
+    let generation = version::negotiate(head, spoken, inner.lenient);
+    let tongue = generation
+        .as_ref()
+        .map_or(Tongue::V10, |found| Tongue::new(*found, Dialect::Kinds));
     let span = tracing::debug_span!(
         "request",
         binding = Binding::JsonRpc.name(),
@@ -71,14 +82,15 @@ where
         task = tracing::field::Empty
     );
     let call = span.in_scope(|| {
-        let request = params::read(method, &envelope);
-        Call::new(inner, visit, head, request, Absent::Means03)
+        let request = params::read(method, tongue.generation(), &envelope);
+        Call::new(inner, visit, head, generation, request)
     });
     Asked {
         asked: call::Asked {
             began,
             method,
             span,
+            tongue,
             call,
         },
         id: envelope.id.to_owned(),
@@ -94,17 +106,18 @@ impl Asked {
             id,
             as_event,
         } = self;
+        let tongue = asked.tongue;
         let (active, result) = asked.perform(inner, Binding::JsonRpc).await;
         let mut response = match result {
             Ok(Reply::Result(json)) => {
                 reply::whole(StatusCode::OK, reply::JSON, success(&id, &json))
             }
             Ok(Reply::Stream(stream)) => {
-                sse::open(Wrap::JsonRpc(id), stream, connection, &inner.limits)
+                sse::open(Wrap::JsonRpc(id), tongue, stream, connection, &inner.limits)
             }
             Err(fault) => refuse(&id, &fault, as_event, &inner.limits),
         };
-        active.tell(response.headers_mut());
+        active.tell(tongue.generation(), response.headers_mut());
         response
     }
 }

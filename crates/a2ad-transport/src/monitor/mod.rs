@@ -22,6 +22,7 @@ use crate::errors::{Fault, Refusal};
 use crate::listen::Connection;
 use crate::percent::{Plus, decode};
 use crate::reply::{self, Body};
+use crate::version::Generation;
 use crate::{http_json, query};
 
 /// How many tasks a list has at most, and unless the caller asks for fewer.
@@ -91,7 +92,9 @@ pub(crate) async fn answer(
         Ok(asked) => asked.answer(inner, head, connection).await,
         Err(fault) => Err(fault),
     };
-    answered.unwrap_or_else(|fault| http_json::refuse(&fault, &head.headers, &inner.limits))
+    answered.unwrap_or_else(|fault| {
+        http_json::refuse(&fault, Generation::V10, &head.headers, &inner.limits)
+    })
 }
 
 /// A request that has been read.

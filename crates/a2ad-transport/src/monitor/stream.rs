@@ -15,6 +15,7 @@ use crate::listen::Connection;
 use crate::meters::Gauge;
 use crate::reply::Body;
 use crate::sse::{self, COMMENT, Events};
+use crate::version::Generation;
 
 /// A stream being written. It holds no queue: sightings are asked for when the connection has room for them.
 struct Writing {
@@ -64,7 +65,7 @@ impl Writing {
             }
             Err(error) => {
                 self.source = None;
-                let error = Fault::from(error).http_json();
+                let error = Fault::from(error).http_json(Generation::V10);
                 Some((event("event: error\n", &error).into(), self))
             }
         }

@@ -26,7 +26,13 @@ fn stream(first: Vec<Frame>, source: Option<Box<dyn FrameSource>>) -> call::Stre
 }
 
 async fn written(wrap: Wrap, frames: Vec<Frame>, limits: &Limits) -> Vec<String> {
-    let events = Events::follow(wrap, stream(frames, None), CancellationToken::new(), limits);
+    let events = Events::follow(
+        wrap,
+        Tongue::V10,
+        stream(frames, None),
+        CancellationToken::new(),
+        limits,
+    );
     let chunks = events
         .0
         .map(|chunk| String::from_utf8(chunk.to_vec()).unwrap());
@@ -42,7 +48,7 @@ async fn an_event_has_the_frames_number_and_the_callers_id() {
     let chunks = written(rpc(r#""\u00e4""#), frames, &Limits::default()).await;
     assert_eq!(chunks, [expected]);
     let frames = vec![frame(41, r#"{"task":{}}"#)];
-    let chunks = written(Wrap::Bare, frames, &Limits::default()).await;
+    let chunks = written(Wrap::Bare(Generation::V10), frames, &Limits::default()).await;
     assert_eq!(chunks, ["id: 41\ndata: {\"task\":{}}\n\n"]);
 }
 
@@ -99,14 +105,21 @@ async fn a_stream_that_stops_shows_what_is_at_hand_and_waits_for_nothing() {
     let source = Box::new(Once(Some(vec![frame(7, "{}")])));
     let limits = Limits::default();
     let events = Events::follow(
-        Wrap::Bare,
+        Wrap::Bare(Generation::V10),
+        Tongue::V10,
         stream(Vec::new(), Some(source)),
         stop.clone(),
         &limits,
     );
     assert_eq!(events.0.collect::<Vec<_>>().await, ["id: 7\ndata: {}\n\n"]);
     let source = Box::new(Once(None));
-    let events = Events::follow(Wrap::Bare, stream(Vec::new(), Some(source)), stop, &limits);
+    let events = Events::follow(
+        Wrap::Bare(Generation::V10),
+        Tongue::V10,
+        stream(Vec::new(), Some(source)),
+        stop,
+        &limits,
+    );
     assert!(events.0.collect::<Vec<_>>().await.is_empty());
 }
 
@@ -121,7 +134,7 @@ fn an_error_is_one_line_without_a_number() {
             2,
         ),
         (
-            Wrap::Bare,
+            Wrap::Bare(Generation::V10),
             "event: error\ndata: {\"error\":{\"code\":400,",
             3,
         ),

@@ -133,7 +133,7 @@ async fn what_goes_wrong_has_its_status_and_reason() {
         ),
         (get("/extendedAgentCard"), 400, "UNSUPPORTED_OPERATION"),
         (get("/tasks/t1/"), 404, "METHOD_NOT_FOUND"),
-        (get("/v1/tasks"), 404, "METHOD_NOT_FOUND"),
+        (get("/v1/other"), 404, "METHOD_NOT_FOUND"),
     ] {
         let reply = server.ask(&request).await;
         assert_eq!(refused(&reply), (status, reason.to_owned()), "{request}");
@@ -269,7 +269,7 @@ async fn the_version_is_in_the_header_or_the_query() {
         assert_eq!(refused(&reply), (400, "VERSION_NOT_SUPPORTED".to_owned()));
         assert_eq!(reply.json()["error"]["status"], "FAILED_PRECONDITION");
         let info = &reply.json()["error"]["details"][0];
-        assert_eq!(info["metadata"]["supportedVersions"], "1.0");
+        assert_eq!(info["metadata"]["supportedVersions"], "1.0, 0.3");
     }
 }
 

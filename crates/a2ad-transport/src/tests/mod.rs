@@ -76,6 +76,7 @@ impl Server {
             version: "9.9.9".to_owned(),
             metrics: Arc::new(|| "a2ad_up 1\n".to_owned()),
             limits,
+            lenient: false,
             draining: draining.clone(),
             meters: Meters::new(),
         });

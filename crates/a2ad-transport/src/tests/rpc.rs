@@ -11,7 +11,7 @@ fn code(reply: &wire::Reply) -> i64 {
         .unwrap_or_else(|| panic!("{}", reply.text()))
 }
 
-/// RPC-01, RPC-02.
+/// C-01, RPC-01, RPC-02.
 #[tokio::test]
 async fn results_come_back_under_the_requests_id() {
     let server = Server::start(Limits::default()).await;
@@ -42,7 +42,7 @@ async fn results_come_back_under_the_requests_id() {
     }
 }
 
-/// RPC-02, RPC-04.
+/// C-01, RPC-02, RPC-04.
 #[tokio::test]
 async fn what_goes_wrong_inside_json_rpc_is_http_200() {
     let server = Server::start(Limits::default()).await;
@@ -50,7 +50,7 @@ async fn what_goes_wrong_inside_json_rpc_is_http_200() {
         (String::new(), -32700),
         ("[]".to_owned(), -32600),
         (r#"{"jsonrpc":"2.0","method":"GetTask"}"#.to_owned(), -32600),
-        (call("message/send", SEND), -32601),
+        (call("message/forget", SEND), -32601),
         (call("getTask", "{}"), -32601),
         (call("GetTask", "[]"), -32602),
         (call("GetTask", r#"{"id":5}"#), -32602),
@@ -151,7 +151,10 @@ async fn a_request_without_a_version_is_told_to_send_one() {
             .unwrap()
             .contains("A2A-Version: 1.0")
     );
-    assert_eq!(error["data"][0]["metadata"]["supportedVersions"], "1.0");
+    assert_eq!(
+        error["data"][0]["metadata"]["supportedVersions"],
+        "1.0, 0.3"
+    );
 
     let by_query = post("", &body).replace("POST / ", "POST /?A2A-Version=1.0 ");
     assert_eq!(server.ask(by_query).await.json()["result"]["id"], "t1");
