@@ -1,14 +1,20 @@
-"""Writes tests/it/vectors.tsv: every message of lf.a2a.v1 with every field set.
+"""Writes tests/it/vectors.tsv: every message of lf.a2a.v1 with every field set. The same for a2a.v1, and its fields.
 
     pip install a2a-sdk && python tests/vectors.py > tests/it/vectors.tsv
+    pip install 'a2a-sdk[grpc]==0.3.26' && python tests/vectors.py > tests/it/v03/vectors.tsv
+    python tests/vectors.py fields > tests/it/v03/fields.tsv
 
 Walks the official descriptors, so it knows nothing of our tables. Maps and free objects get one member each, because
 the order of several is nobody's promise.
 """
 
 import json
+import sys
 
-from a2a.types import a2a_pb2
+try:
+    from a2a.types import a2a_pb2
+except ImportError:
+    from a2a.grpc import a2a_pb2
 from google.protobuf import json_format
 from google.protobuf.descriptor import FieldDescriptor as Field
 
@@ -72,6 +78,27 @@ def fill(message, depth, pick):
         else:
             setattr(message, field.name, scalar(field))
 
+
+def fields():
+    """Every field with its number, JSON name, type, whether it repeats, its choice and what it is made of."""
+    for name, descriptor in sorted(a2a_pb2.DESCRIPTOR.message_types_by_name.items()):
+        for field in sorted(descriptor.fields, key=lambda field: field.number):
+            of = field.message_type or field.enum_type
+            choice = field.containing_oneof
+            print(name, field.name, field.number, field.json_name, field.type, int(field.is_repeated),
+                  choice.name if choice else "", of.full_name if of else "", sep="\t")
+    for name, enum in sorted(a2a_pb2.DESCRIPTOR.enum_types_by_name.items()):
+        for value in enum.values:
+            print(name, value.name, value.number, sep="\t")
+    for service in a2a_pb2.DESCRIPTOR.services_by_name.values():
+        for method in service.methods:
+            print(service.full_name, method.name, method.input_type.full_name, method.output_type.full_name,
+                  int(method.server_streaming), sep="\t")
+
+
+if "fields" in sys.argv:
+    fields()
+    sys.exit()
 
 for name, descriptor in sorted(a2a_pb2.DESCRIPTOR.message_types_by_name.items()):
     for pick in range(max([len(oneof.fields) for oneof in choices(descriptor)] or [1])):

@@ -11,7 +11,10 @@ mod value;
 mod wire;
 
 pub(crate) use field::{Body, Pieces, Single, Slot};
-pub(crate) use schema::{Declared, Described, Field, Kind, Label, Names, Table, Typed};
+pub(crate) use schema::{
+    Declared, Described, Field, File, Kind, Label, Names, Rpc, Service, Table, Typed, WELL_KNOWN,
+    write_set,
+};
 pub use schema::{SERVICE, descriptor_set};
 pub(crate) use wire::{Payload, Reader, nested, put_bytes};
 

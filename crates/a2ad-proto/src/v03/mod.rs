@@ -23,6 +23,9 @@
 
 mod card;
 mod hint;
+mod names;
+#[cfg(feature = "protobuf")]
+pub mod pb;
 mod proto;
 mod raw;
 mod read;

@@ -8,6 +8,7 @@ mod well_known;
 mod write;
 
 pub(crate) use table::{Declared, Described, Field, Kind, Label, Names, Table, Typed};
+pub(crate) use write::set as write_set;
 
 use crate::{
     AgentCapabilities, AgentCard, AgentCardSignature, AgentExtension, AgentInterface,
@@ -28,26 +29,30 @@ use crate::{
 pub const SERVICE: &str = "lf.a2a.v1.A2AService";
 
 /// A file of a schema.
-struct File {
-    name: &'static str,
-    package: &'static str,
-    needs: &'static [&'static str],
-    messages: &'static [Table],
-    enums: &'static [Names],
-    service: Option<Service>,
+pub(crate) struct File {
+    pub(crate) name: &'static str,
+    pub(crate) package: &'static str,
+    pub(crate) needs: &'static [&'static str],
+    pub(crate) messages: &'static [Table],
+    pub(crate) enums: &'static [Names],
+    pub(crate) service: Option<Service>,
 }
 
-struct Service {
-    name: &'static str,
-    methods: &'static [Rpc],
+pub(crate) struct Service {
+    pub(crate) name: &'static str,
+    pub(crate) methods: &'static [Rpc],
 }
 
-struct Rpc {
-    name: &'static str,
-    takes: Kind,
-    gives: Kind,
-    streams: bool,
+pub(crate) struct Rpc {
+    pub(crate) name: &'static str,
+    pub(crate) takes: Kind,
+    pub(crate) gives: Kind,
+    pub(crate) streams: bool,
 }
+
+/// The files that schemas need.
+pub(crate) const WELL_KNOWN: [File; 3] =
+    [well_known::EMPTY, well_known::STRUCT, well_known::TIMESTAMP];
 
 const A2A: File = File {
     name: "a2a.proto",
@@ -135,7 +140,7 @@ const A2A: File = File {
 };
 
 impl Rpc {
-    const fn new<Takes: Typed, Gives: Typed>(name: &'static str) -> Self {
+    pub(crate) const fn new<Takes: Typed, Gives: Typed>(name: &'static str) -> Self {
         Self {
             name,
             takes: Takes::KIND,
@@ -144,7 +149,7 @@ impl Rpc {
         }
     }
 
-    const fn streaming(mut self) -> Self {
+    pub(crate) const fn streaming(mut self) -> Self {
         self.streams = true;
         self
     }

@@ -4,7 +4,7 @@ use super::{Field, File, Kind, Label, Names, Service, Table};
 use crate::pb::nested;
 use crate::pb::wire::{put_bytes, put_number};
 
-pub(super) fn set(files: &[File]) -> Vec<u8> {
+pub(crate) fn set(files: &[File]) -> Vec<u8> {
     let mut out = Vec::new();
     for each in files {
         nested(&mut out, 1, |out| file(each, out));

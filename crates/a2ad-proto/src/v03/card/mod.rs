@@ -4,7 +4,11 @@ mod read;
 mod schemes;
 mod write;
 
+#[cfg(feature = "protobuf")]
+pub(super) use read::interfaces;
 pub use read::read_card;
+#[cfg(feature = "protobuf")]
+pub(super) use write::Reach;
 pub use write::{write_card, write_hybrid_card};
 
 /// Whether an interface's protocol version is 0.3 or one of its patches.

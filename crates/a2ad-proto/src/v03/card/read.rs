@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
 
+use crate::v03::VERSION;
 use crate::v03::raw::{Read, list, members, read, text, texts, value};
-use crate::v03::{CARD_VERSION, VERSION};
 use crate::wire::Path;
 use crate::{
     AgentCapabilities, AgentCard, AgentInterface, AgentSkill, ApiKeySecurityScheme,
@@ -23,8 +23,8 @@ const DEFAULT_TRANSPORT: &str = "JSONRPC";
 /// With the first violation found.
 pub fn read_card(json: &[u8]) -> Result<AgentCard, Violations> {
     let mut card = AgentCard::default();
-    let (mut url, mut transport) = (String::new(), DEFAULT_TRANSPORT.to_owned());
-    let mut version = CARD_VERSION.to_owned();
+    let (mut url, mut transport) = (String::new(), String::new());
+    let mut version = String::new();
     let mut others = Vec::new();
     let mut extended = None;
     members(value(json)?, |name, value| {
@@ -42,10 +42,7 @@ pub fn read_card(json: &[u8]) -> Result<AgentCard, Violations> {
                 "url"
             }
             "preferredTransport" | "preferred_transport" => {
-                let said = text(value)?;
-                if !said.is_empty() {
-                    transport = said;
-                }
+                transport = text(value)?;
                 "preferredTransport"
             }
             "additionalInterfaces" | "additional_interfaces" => {
@@ -104,10 +101,7 @@ pub fn read_card(json: &[u8]) -> Result<AgentCard, Violations> {
         }))
     })?;
     card.capabilities.extended_agent_card = extended;
-    if !url.is_empty() {
-        others.insert(0, (url, transport));
-    }
-    card.supported_interfaces = interfaces(others, wire_version(&version));
+    card.supported_interfaces = interfaces(url, transport, others, &version);
     Ok(card)
 }
 
@@ -120,8 +114,21 @@ fn wire_version(version: &str) -> &str {
     }
 }
 
-/// Cards repeat the preferred interface among the others, as the specification advises.
-fn interfaces(places: Vec<(String, String)>, version: &str) -> Vec<AgentInterface> {
+/// The interfaces of a card. Cards repeat the preferred one among the others, as the specification advises.
+pub(in crate::v03) fn interfaces(
+    url: String,
+    transport: String,
+    others: Vec<(String, String)>,
+    version: &str,
+) -> Vec<AgentInterface> {
+    let transport = if transport.is_empty() {
+        DEFAULT_TRANSPORT.to_owned()
+    } else {
+        transport
+    };
+    let version = wire_version(version);
+    let preferred = (!url.is_empty()).then_some((url, transport));
+    let places = preferred.into_iter().chain(others);
     let mut interfaces: Vec<AgentInterface> = Vec::new();
     for (url, protocol_binding) in places {
         let interface = AgentInterface {

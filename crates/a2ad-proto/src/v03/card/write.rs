@@ -32,10 +32,13 @@ pub fn write_hybrid_card(card: &AgentCard) -> Vec<u8> {
 }
 
 /// Where clients of 0.3 are served: the first place, and the others.
-struct Reach<'a>(&'a AgentInterface, Vec<&'a AgentInterface>);
+pub(in crate::v03) struct Reach<'a>(
+    pub(in crate::v03) &'a AgentInterface,
+    pub(in crate::v03) Vec<&'a AgentInterface>,
+);
 
 impl<'a> Reach<'a> {
-    fn of(card: &'a AgentCard) -> Option<Self> {
+    pub(in crate::v03) fn of(card: &'a AgentCard) -> Option<Self> {
         // 0.3 has no tenants, so it cannot be told apart there which one is meant.
         let mut ours = card
             .supported_interfaces

@@ -7,13 +7,33 @@
     reason = "the macros write types that everybody sees; these stay in here"
 )]
 
+#[cfg(feature = "protobuf")]
+mod asks;
 mod blob;
+#[cfg(feature = "protobuf")]
+mod card;
+#[cfg(feature = "protobuf")]
+mod core;
 mod enums;
 mod message;
 mod push;
 mod requests;
+#[cfg(feature = "protobuf")]
+pub(super) mod schema;
+#[cfg(feature = "protobuf")]
+mod security;
 mod task;
+#[cfg(all(test, feature = "protobuf"))]
+mod vectors;
 
+#[cfg(feature = "protobuf")]
+pub(super) use asks::{
+    CancelTaskRequest, DeleteTaskPushNotificationConfigRequest,
+    GetTaskPushNotificationConfigRequest, GetTaskRequest, ListTaskPushNotificationConfigRequest,
+    TaskSubscriptionRequest,
+};
+#[cfg(feature = "protobuf")]
+pub(super) use card::AgentCard;
 pub(super) use push::{
     CreateTaskPushNotificationConfigRequest, ListTaskPushNotificationConfigResponse,
     TaskPushNotificationConfig,

@@ -1,5 +1,6 @@
 //! Push notification configurations.
 
+use crate::v03::names::{config_name, task_name};
 use crate::wire::message;
 
 message! {
@@ -63,10 +64,7 @@ impl PushNotificationConfig {
 impl TaskPushNotificationConfig {
     pub(in crate::v03) fn of(config: &crate::TaskPushNotificationConfig) -> Self {
         Self {
-            name: format!(
-                "tasks/{}/pushNotificationConfigs/{}",
-                config.task_id, config.id
-            ),
+            name: config_name(&config.task_id, &config.id),
             push_notification_config: Some(PushNotificationConfig::of(config)),
         }
     }
@@ -75,7 +73,7 @@ impl TaskPushNotificationConfig {
 impl CreateTaskPushNotificationConfigRequest {
     pub(in crate::v03) fn of(config: &crate::TaskPushNotificationConfig) -> Self {
         Self {
-            parent: format!("tasks/{}", config.task_id),
+            parent: task_name(&config.task_id),
             config_id: config.id.clone(),
             config: Some(TaskPushNotificationConfig::of(config)),
         }

@@ -9,6 +9,9 @@ mod task;
 use super::Dialect;
 use crate::wire::Bounds;
 
+#[cfg(feature = "protobuf")]
+pub(super) use content::unpacked;
+
 pub use answers::{read_event, read_page, read_push, read_pushes, read_sent, read_task};
 pub use push::{read_push_create, read_push_delete, read_push_get, read_push_list};
 pub use requests::{read_cancel, read_get, read_list, read_send, read_subscribe};

@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 
 use super::Reader;
 use super::requests::task_id;
+use crate::v03::names::{config_id, push_names};
 use crate::v03::raw::{Read, integer, members, modern, text, texts, value};
 use crate::v03::{Dialect, SCHEMES_MAX};
 use crate::{
@@ -11,9 +12,6 @@ use crate::{
     GetTaskPushNotificationConfigRequest, ListTaskPushNotificationConfigsRequest,
     TaskPushNotificationConfig, Violations,
 };
-
-/// What lies between the two ids of a configuration's resource name.
-const BETWEEN: &str = "/pushNotificationConfigs/";
 
 impl Reader {
     /// A webhook, whose task is named elsewhere.
@@ -59,7 +57,7 @@ impl Reader {
                     "configId"
                 }
                 "name" => {
-                    named = resource(&text(value)?)?;
+                    named = config_id(&text(value)?)?;
                     "name"
                 }
                 "pushNotificationConfig" | "push_notification_config" => {
@@ -110,20 +108,6 @@ fn authentication(value: &RawValue) -> Read<Option<AuthenticationInfo>> {
     Ok((info != AuthenticationInfo::default()).then_some(info))
 }
 
-/// The ids in `tasks/{task}/pushNotificationConfigs/{id}`, either of which may be missing.
-fn resource(name: &str) -> Read<(String, String)> {
-    if name.is_empty() {
-        return Ok(Default::default());
-    }
-    let ids = name.strip_prefix("tasks/").map(|rest| {
-        let (task, id) = rest.split_once(BETWEEN).unwrap_or((rest, ""));
-        (task.to_owned(), id.to_owned())
-    });
-    let ids = ids.filter(|(task, id)| !task.contains('/') && !id.contains('/'));
-    let expected = "expected tasks/{id}/pushNotificationConfigs/{id}";
-    ids.ok_or_else(|| Violations::one("", expected))
-}
-
 /// Reads the parameters of `tasks/pushNotificationConfig/set`, or the body of its HTTP+JSON twin, and checks them.
 /// `task` is the task that the path names; the body may name it too, but no other.
 ///
@@ -142,15 +126,8 @@ pub fn read_push_create(
         }
         task.clone_into(&mut config.task_id);
     }
-    config.check().map_err(|mut wrong| {
-        for violation in &mut wrong.0 {
-            let field = violation.field.replace(".scheme", ".schemes");
-            if field != "taskId" {
-                violation.field = format!("pushNotificationConfig.{field}");
-            }
-        }
-        wrong
-    })?;
+    let checked = config.check();
+    checked.map_err(|wrong| push_names("pushNotificationConfig", wrong))?;
     Ok(config)
 }
 
@@ -200,7 +177,7 @@ fn named(json: &[u8]) -> Read<(String, String)> {
                 "pushNotificationConfigId"
             }
             "name" => {
-                (task, id) = resource(&text(value)?)?;
+                (task, id) = config_id(&text(value)?)?;
                 "id"
             }
             "taskId" | "task_id" => {

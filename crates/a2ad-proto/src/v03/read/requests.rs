@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use super::Reader;
 use super::content::Found;
 use crate::v03::Dialect;
+use crate::v03::names::{self, SendNames};
 use crate::v03::raw::{Read, free, integer, members, modern, read, text, texts, time, value};
 use crate::v03::words::AnyState;
 use crate::{
@@ -19,16 +20,11 @@ use crate::{
 /// With every violation found, under the names that the client used.
 pub fn read_send(json: &[u8], dialect: Dialect) -> Result<SendMessageRequest, Violations> {
     let reader = Reader::of_requests(dialect);
-    let proto = dialect.without_presence();
     let mut request = SendMessageRequest::default();
-    let mut names = Names {
-        message: "message",
-        parts: if proto { "content" } else { "parts" },
-        push: if proto {
-            "pushNotification"
-        } else {
-            "pushNotificationConfig"
-        },
+    let mut names = if dialect.without_presence() {
+        SendNames::PROTO
+    } else {
+        SendNames::KINDS
     };
     members(value(json)?, |name, value| {
         Ok(Some(match name {
@@ -67,42 +63,12 @@ fn tenant(value: &RawValue) -> Read<&'static str> {
     modern("no tenants: the address says which agent is meant")
 }
 
-/// What the client calls what the checks are about.
-struct Names {
-    message: &'static str,
-    parts: &'static str,
-    push: &'static str,
-}
-
-impl Names {
-    fn put_into(&self, mut wrong: Violations) -> Violations {
-        for violation in &mut wrong.0 {
-            let field = &violation.field;
-            violation.field = if let Some(rest) = field.strip_prefix("message") {
-                let rest = if rest == ".parts" {
-                    &format!(".{}", self.parts)
-                } else {
-                    rest
-                };
-                format!("{}{rest}", self.message)
-            } else if let Some(rest) =
-                field.strip_prefix("configuration.taskPushNotificationConfig")
-            {
-                let rest = rest.replace(".scheme", ".schemes");
-                format!("configuration.{}{rest}", self.push)
-            } else {
-                continue;
-            };
-            if violation.description == "must be ROLE_USER" {
-                "must be user".clone_into(&mut violation.description);
-            }
-        }
-        wrong
-    }
-}
-
 impl Reader {
-    fn configuration(self, value: &RawValue, names: &mut Names) -> Read<SendMessageConfiguration> {
+    fn configuration(
+        self,
+        value: &RawValue,
+        names: &mut SendNames,
+    ) -> Read<SendMessageConfiguration> {
         let mut configuration = SendMessageConfiguration::default();
         let mut blocking = None;
         members(value, |name, value| {
@@ -225,12 +191,10 @@ pub fn read_subscribe(json: &[u8]) -> Result<SubscribeToTaskRequest, Violations>
 /// A task by its id or as the resource `tasks/{id}`.
 pub(super) fn task_id(name: &str, value: &RawValue) -> Read<String> {
     let text = text(value)?;
-    if name != "name" && name != "parent" {
-        return Ok(text);
+    match name {
+        "name" | "parent" => names::task_id(&text),
+        _ => Ok(text),
     }
-    let id = text.strip_prefix("tasks/").filter(|id| !id.contains('/'));
-    id.map(str::to_owned)
-        .ok_or_else(|| Violations::one("", "expected tasks/{id}"))
 }
 
 /// Reads the parameters of `tasks/list`, which 0.3 does not have and we do (V03-01): those of 1.0, with states and

@@ -3,6 +3,8 @@
 mod answers;
 mod cards;
 mod generations;
+#[cfg(feature = "protobuf")]
+mod protobuf;
 mod requests;
 mod roundtrip;
 

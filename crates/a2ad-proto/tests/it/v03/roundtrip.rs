@@ -12,7 +12,7 @@ use super::BOTH;
 use crate::arbitrary as any;
 
 /// Leaves out what 0.3 has no place for (see the module's documentation).
-struct Losses(Dialect);
+pub(super) struct Losses(pub(super) Dialect);
 
 impl Losses {
     fn part(&self, part: &mut Part) {
@@ -45,7 +45,7 @@ impl Losses {
         artifact.parts.iter_mut().for_each(|part| self.part(part));
     }
 
-    fn task(&self, task: &mut Task) {
+    pub(super) fn task(&self, task: &mut Task) {
         task.status
             .message
             .iter_mut()
@@ -54,7 +54,7 @@ impl Losses {
         task.artifacts.iter_mut().for_each(|it| self.artifact(it));
     }
 
-    fn event(&self, event: &mut StreamResponse) {
+    pub(super) fn event(&self, event: &mut StreamResponse) {
         match event {
             StreamResponse::Task(task) => self.task(task),
             StreamResponse::Message(message) => self.message(message),
@@ -69,7 +69,7 @@ impl Losses {
         }
     }
 
-    fn push(&self, config: &mut TaskPushNotificationConfig) {
+    pub(super) fn push(&self, config: &mut TaskPushNotificationConfig) {
         config.tenant.clear();
         let empty = |it: &mut a2ad_proto::AuthenticationInfo| {
             it.scheme.is_empty() && it.credentials.is_empty()
@@ -77,7 +77,7 @@ impl Losses {
         config.authentication.take_if(empty);
     }
 
-    fn send(&self, request: &mut SendMessageRequest) {
+    pub(super) fn send(&self, request: &mut SendMessageRequest) {
         request.tenant.clear();
         request.message.iter_mut().for_each(|it| self.message(it));
         if self.0 != Dialect::Kinds {
@@ -98,7 +98,7 @@ impl Losses {
 }
 
 /// A name that fits into a resource's.
-fn plain(mut config: TaskPushNotificationConfig) -> TaskPushNotificationConfig {
+pub(super) fn plain(mut config: TaskPushNotificationConfig) -> TaskPushNotificationConfig {
     let plain = |text: &str| text.replace('/', "-");
     config.task_id = format!("t{}", plain(&config.task_id));
     config.id = format!("c{}", plain(&config.id));
