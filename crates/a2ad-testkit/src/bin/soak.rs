@@ -207,6 +207,7 @@ fn parse_rolling(arguments: &mut Arguments, seed: u64) -> Result<rolling::Plan, 
         rate: arguments.number("--rate", 300)?,
         streams: arguments.number("--streams", 1_000)?,
         words: 15,
+        pause: Duration::from_millis(500),
     };
     plan.load = Load::Steady(steady);
     plan.instances = arguments.number("--instances", plan.instances)?;

@@ -17,11 +17,8 @@ use super::trial::{Folder, Trial};
 
 /// How long a stop in good order may take.
 const STOP_MAX: Duration = Duration::from_secs(30);
-/// How slowly the agent speaks under steady load, so that many streams can be open for long.
-const STEADY: Pace = Pace {
-    word: Duration::from_millis(500),
-    running: 4_096,
-};
+/// How many turns each instance runs at once under steady load: enough for all streams.
+const RUNNING: usize = 4_096;
 
 /// Who asks for what.
 #[derive(Clone, Copy, Debug)]
@@ -94,7 +91,10 @@ pub async fn run(plan: &Plan) -> Report {
     let lease = Duration::from_secs(30);
     let pace = match plan.load {
         Load::Mixed(..) => Pace::LIVELY,
-        Load::Steady(_) => STEADY,
+        Load::Steady(steady) => Pace {
+            word: steady.pause,
+            running: RUNNING,
+        },
     };
     let mut fleet = Fleet::prepare(&plan.binary, folder.path(), plan.instances, lease, pace).await;
     let balancer = Balancer::start(plan.instances).await;

@@ -28,6 +28,8 @@ pub struct Steady {
     pub streams: usize,
     /// How many words are streamed at least; up to twice as many.
     pub words: u64,
+    /// The agent's pause before each word. The slower it speaks, the longer streams stay open.
+    pub pause: Duration,
 }
 
 impl Steady {
@@ -40,7 +42,7 @@ impl Steady {
             Self {
                 rate: self.rate / programs + u32::from(number < self.rate % programs),
                 streams: self.streams / PROGRAMS + usize::from(at < self.streams % PROGRAMS),
-                words: self.words,
+                ..self
             }
         };
         (0..PROGRAMS).map(share).collect()
@@ -232,6 +234,7 @@ mod tests {
             rate: 301,
             streams: 1_000,
             words: 20,
+            pause: Duration::ZERO,
         };
         let shares = steady.shares();
         assert_eq!(shares.iter().map(|it| it.rate).sum::<u32>(), 301);
