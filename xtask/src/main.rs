@@ -41,6 +41,8 @@ cargo xtask <command>
   soak [arguments]    the long kill test; by default 500 kills, and then 500 cuts
   soak --postgres     the same for three instances on one PostgreSQL: 100 kills of instances, 20 of
                       PostgreSQL, and instances that are frozen or cut off
+  soak --rolling      a rolling restart of three instances, twice, under 300 messages a second and
+                      1,000 open streams over all bindings
   soak cuts           streams that are cut 500 times";
 
 fn main() -> ExitCode {

@@ -287,15 +287,11 @@ impl Inner {
         Arc::clone(&lock(&self.holding))
     }
 
-    /// Messages are taken until we close; or until the very end, if there may be others to work on
-    /// them, for then nobody who calls has to know that we are going.
+    /// Messages are taken until we close; or for as long as anybody can reach us, if there may be
+    /// others to work on them. Then nobody who calls has to know that we are going, not even on a
+    /// connection that was kept for long and is used again in our last moment.
     fn refuse_if_closing(&self) -> Result<(), EngineError> {
-        let end = if self.store.exclusive() {
-            &self.life.closing
-        } else {
-            &self.life.over
-        };
-        if end.is_cancelled() {
+        if self.store.exclusive() && self.life.closing.is_cancelled() {
             return Err(EngineError::Unavailable(None));
         }
         Ok(())

@@ -1,5 +1,5 @@
 //! The kill test at length: `cargo xtask soak [--kills 500] [--seed 7] [--json]`, and with
-//! `--postgres` several daemons on one PostgreSQL.
+//! `--postgres` several daemons on one PostgreSQL; with `--rolling` a rolling restart of these under steady load.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -13,17 +13,24 @@ use std::process::{Command, ExitCode};
 use std::str::FromStr;
 use std::time::Duration;
 
-use a2ad_testkit::kill::{self, Plan, many};
+use a2ad_testkit::kill::load::Steady;
+use a2ad_testkit::kill::rolling::Load;
+use a2ad_testkit::kill::{self, Plan, many, rolling};
 
 const USAGE: &str = "\
 usage: soak [--kills N] [--seed N] [--binary PATH] [--clients N] [--folder PATH] [--json]
        soak --postgres [the same] [--postgres-kills N] [--freezes N] [--cuts N] [--instances N]
             [--lease SECONDS] [--check-every N]
+       soak --rolling [--seed N] [--binary PATH] [--folder PATH] [--json] [--rate N] [--streams N]
+            [--instances N] [--rounds N] [--between SECONDS]
 
 Kills the daemon N times (500) under mixed load and checks what it kept.
 With --postgres: several instances (3) on one PostgreSQL with a lease of 2 s; kills an instance 100 times,
 PostgreSQL 20 times, freezes an instance past its lease 20 times, and cuts connections between
 instances and PostgreSQL 30 times. Everything is checked after every tenth fault.
+With --rolling: restarts several instances (3) one after the other, twice, behind a balancer, under 300
+messages a second and 1,000 open streams over JSON-RPC, HTTP+JSON and gRPC. No call may fail. It takes
+about 20 s for each restart.
 Without --binary, builds the daemon as it was built itself, and takes that.
 --folder keeps data, history and log there; otherwise they are kept only when something is wrong.
 Exit codes: 0 nothing wrong, 1 something is, 2 wrong usage.";
@@ -36,6 +43,7 @@ struct Asked {
 enum Chosen {
     One(Plan),
     Many(many::Plan),
+    Rolling(rolling::Plan),
 }
 
 fn main() -> ExitCode {
@@ -59,6 +67,7 @@ fn main() -> ExitCode {
     let report = match &asked.plan {
         Chosen::One(plan) => runtime.block_on(Box::pin(kill::run(plan))),
         Chosen::Many(plan) => runtime.block_on(Box::pin(many::run(plan))),
+        Chosen::Rolling(plan) => runtime.block_on(Box::pin(rolling::run(plan))),
     };
     if asked.json {
         println!("{}", report.json());
@@ -73,6 +82,7 @@ fn main() -> ExitCode {
 struct Arguments {
     json: bool,
     postgres: bool,
+    rolling: bool,
     given: Vec<(String, String)>,
 }
 
@@ -83,6 +93,7 @@ impl Arguments {
             match name.as_str() {
                 "--json" => arguments.json = true,
                 "--postgres" => arguments.postgres = true,
+                "--rolling" => arguments.rolling = true,
                 _ => {
                     let value = words.next();
                     let value =
@@ -125,7 +136,9 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Asked, String> {
     let seed = arguments.number("--seed", seed)?;
     let folder = arguments.take("--folder").map(PathBuf::from);
     let binary = arguments.take("--binary").map(PathBuf::from);
-    let mut plan = if arguments.postgres {
+    let mut plan = if arguments.rolling {
+        Chosen::Rolling(parse_rolling(&mut arguments, seed)?)
+    } else if arguments.postgres {
         Chosen::Many(parse_many(&mut arguments, seed)?)
     } else {
         Chosen::One(parse_one(&mut arguments, seed)?)
@@ -141,6 +154,7 @@ fn parse(words: impl Iterator<Item = String>) -> Result<Asked, String> {
     match &mut plan {
         Chosen::One(plan) => (plan.binary, plan.folder) = (binary, folder),
         Chosen::Many(plan) => (plan.binary, plan.folder) = (binary, folder),
+        Chosen::Rolling(plan) => (plan.binary, plan.folder) = (binary, folder),
     }
     Ok(Asked { plan, json })
 }
@@ -183,6 +197,31 @@ fn parse_many(arguments: &mut Arguments, seed: u64) -> Result<many::Plan, String
         plan.clients,
         plan.instances,
         plan.check_every
+    );
+    Ok(plan)
+}
+
+fn parse_rolling(arguments: &mut Arguments, seed: u64) -> Result<rolling::Plan, String> {
+    let mut plan = rolling::Plan::new("", seed);
+    let steady = Steady {
+        rate: arguments.number("--rate", 300)?,
+        streams: arguments.number("--streams", 1_000)?,
+        words: 15,
+        pause: Duration::from_millis(500),
+    };
+    plan.load = Load::Steady(steady);
+    plan.instances = arguments.number("--instances", plan.instances)?;
+    plan.rounds = arguments.number("--rounds", 2)?;
+    let between = arguments.number("--between", 5)?;
+    plan.between = Duration::from_secs(between);
+    if plan.instances < 2 {
+        return Err("it takes two instances".to_owned());
+    }
+    plan.progress = true;
+    plan.repeat = format!(
+        "cargo xtask soak --rolling --seed {} --rate {} --streams {} --instances {} --rounds {} \
+         --between {between}",
+        plan.seed, steady.rate, steady.streams, plan.instances, plan.rounds
     );
     Ok(plan)
 }

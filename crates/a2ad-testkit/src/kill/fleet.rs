@@ -36,10 +36,26 @@ struct Instance {
     up: Option<Up>,
 }
 
-/// Word by word, slowly enough to be struck in the middle; more asked than may run at once, so that
-/// turns also wait and are claimed; so many tries that no fault makes a task fail, and one soon
-/// after the other.
-fn config(database_url: &str, lease: Duration) -> String {
+/// How the agent of a fleet answers.
+#[derive(Clone, Copy, Debug)]
+pub struct Pace {
+    /// The pause before each word.
+    pub word: Duration,
+    /// How many turns each instance runs at once.
+    pub running: usize,
+}
+
+impl Pace {
+    /// Slowly enough to be struck in the middle; more is asked than may run at once, so that turns
+    /// also wait and are claimed.
+    pub const LIVELY: Self = Self {
+        word: Duration::from_millis(5),
+        running: 6,
+    };
+}
+
+/// Word by word; so many tries that no fault makes a task fail, and one soon after the other.
+fn config(database_url: &str, lease: Duration, pace: Pace) -> String {
     format!(
         "\
 log: {{level: warn}}
@@ -47,10 +63,12 @@ database_url: \"{database_url}\"
 lease: {}ms
 agents:
   - id: echo
-    echo: {{words: true, delay: 5ms}}
-    limits: {{running: 6, attempts: 100000, backoff: 20ms}}
+    echo: {{words: true, delay: {}ms}}
+    limits: {{running: {}, attempts: 100000, backoff: 20ms}}
 ",
-        lease.as_millis()
+        lease.as_millis(),
+        pace.word.as_millis(),
+        pace.running,
     )
 }
 
@@ -59,14 +77,20 @@ impl Fleet {
     ///
     /// # Panics
     /// When the machine does not do its part.
-    pub async fn prepare(binary: &Path, folder: &Path, count: usize, lease: Duration) -> Self {
+    pub async fn prepare(
+        binary: &Path,
+        folder: &Path,
+        count: usize,
+        lease: Duration,
+        pace: Pace,
+    ) -> Self {
         let cluster = tokio::task::block_in_place(|| Cluster::start(Durability::Full));
         let database = cluster.create_database();
         let mut instances = Vec::new();
         for number in 1..=count {
             let proxy = Proxy::start(cluster.port()).await;
             let place = Place::new(binary, &folder.join(format!("instance-{number}")));
-            let prepared = place.prepare(&config(&proxy.url(&database), lease));
+            let prepared = place.prepare(&config(&proxy.url(&database), lease, pace));
             prepared.expect("the folder can be written");
             instances.push(Instance {
                 place,

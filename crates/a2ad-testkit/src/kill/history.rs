@@ -28,6 +28,8 @@ pub struct History {
     /// How long after the server was ready again the operations that a kill had cut were answered,
     /// in milliseconds.
     pub resumed_ms: Vec<u64>,
+    /// How long calls took that came at a steady rate, in milliseconds.
+    pub answered_ms: Vec<u64>,
     /// How soon tasks went on elsewhere after the instance that worked on them was struck.
     pub takeovers: Vec<Takeover>,
     file: Option<BufWriter<File>>,

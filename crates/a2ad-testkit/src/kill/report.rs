@@ -29,6 +29,8 @@ pub struct Report {
     pub tried: super::history::Tried,
     /// From start to ready, in milliseconds, each time.
     pub ready_ms: Figures,
+    /// From SIGTERM to the end, in milliseconds, for stops in good order under load.
+    pub stop_ms: Figures,
     /// From ready to the answer, in milliseconds, for operations that a kill had cut (I10). A turn
     /// that was cut more than once waits before it is tried again, by the agent's own rule.
     pub resumed_ms: Figures,
@@ -39,6 +41,8 @@ pub struct Report {
     /// From the moment when a database that was killed takes questions again until every instance
     /// is ready, in milliseconds.
     pub back_ms: Figures,
+    /// From a call to its answer, in milliseconds, for those that came at a steady rate.
+    pub answered_ms: Figures,
     /// From the moment when clients begin nothing new until all work is done, in milliseconds, for
     /// each check in between.
     pub rest_ms: Figures,
@@ -116,10 +120,12 @@ impl Report {
             streams: 0,
             tried: super::history::Tried::default(),
             ready_ms: Figures::default(),
+            stop_ms: Figures::default(),
             resumed_ms: Figures::default(),
             faults: BTreeMap::new(),
             takeover_ms: Figures::default(),
             back_ms: Figures::default(),
+            answered_ms: Figures::default(),
             rest_ms: Figures::default(),
             settled_in: Duration::ZERO,
             checks: 0,
@@ -138,6 +144,7 @@ impl Report {
         self.streams = history.streams.len() as u64;
         self.tried = history.tried;
         self.resumed_ms = Figures::of(&history.resumed_ms);
+        self.answered_ms = Figures::of(&history.answered_ms);
         let takeovers = history.takeovers.iter().map(|it| it.took.as_millis());
         let takeovers: Vec<u64> = takeovers
             .map(|millis| u64::try_from(millis).unwrap_or(u64::MAX))
@@ -186,9 +193,11 @@ impl Report {
             "recovered_turns": self.findings.recovered,
             "attempts_max": self.findings.attempts_max,
             "ready_ms": self.ready_ms.json(),
+            "stop_ms": self.stop_ms.json(),
             "resumed_ms": self.resumed_ms.json(),
             "takeover_ms": self.takeover_ms.json(),
             "back_ms": self.back_ms.json(),
+            "answered_ms": self.answered_ms.json(),
             "rest_ms": self.rest_ms.json(),
             "settled_ms": u64::try_from(self.settled_in.as_millis()).unwrap_or(u64::MAX),
             "checks": self.checks,
@@ -240,12 +249,18 @@ impl fmt::Display for Report {
             findings.recovered, findings.attempts_max
         )?;
         writeln!(f, "start to ready    {}", self.ready_ms)?;
+        if self.stop_ms.count > 0 {
+            writeln!(f, "signal to end     {}", self.stop_ms)?;
+        }
         writeln!(f, "ready to answer   {}", self.resumed_ms)?;
         if self.takeover_ms.count > 0 {
             writeln!(f, "death to takeover {}", self.takeover_ms)?;
         }
         if self.back_ms.count > 0 {
             writeln!(f, "database to ready {}", self.back_ms)?;
+        }
+        if self.answered_ms.count > 0 {
+            writeln!(f, "call to answer    {}", self.answered_ms)?;
         }
         if self.rest_ms.count > 0 {
             writeln!(f, "fault to rest     {}", self.rest_ms)?;

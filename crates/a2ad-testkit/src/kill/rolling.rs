@@ -9,16 +9,26 @@ use tokio::time::{Instant, sleep};
 
 use super::balance::Balancer;
 use super::daemon::AGENT;
-use super::fleet::Fleet;
-use super::load::{Bears, Up};
+use super::fleet::{Fleet, Pace};
+use super::load::{Bears, Steady, Up};
 use super::report::Report;
 use super::stored;
 use super::trial::{Folder, Trial};
 
 /// How long a stop in good order may take.
 const STOP_MAX: Duration = Duration::from_secs(30);
-/// How long the load runs before, between and after restarts.
-const BETWEEN: Duration = Duration::from_millis(300);
+/// How many turns each instance runs at once under steady load: enough for all streams.
+const RUNNING: usize = 4_096;
+
+/// Who asks for what.
+#[derive(Clone, Copy, Debug)]
+pub enum Load {
+    /// So many clients that ask for everything, each one thing after the other, resting for so long
+    /// at most.
+    Mixed(usize, Duration),
+    /// Messages at a steady rate and streams that stay open, over all bindings.
+    Steady(Steady),
+}
 
 /// What to restart, how often, and how hard to press it.
 #[derive(Clone, Debug)]
@@ -31,15 +41,17 @@ pub struct Plan {
     pub instances: usize,
     /// How often all of them are restarted.
     pub rounds: usize,
-    /// How many clients ask at once.
-    pub clients: usize,
-    /// How long a client rests between operations, at most.
-    pub rest_max: Duration,
+    /// Who asks for what.
+    pub load: Load,
+    /// How long the load runs before, between and after restarts.
+    pub between: Duration,
     /// How long the work that is left may take at the end.
     pub settle_max: Duration,
     /// Where to keep data and history; a folder of its own, kept only when something is wrong, if
     /// none is given.
     pub folder: Option<PathBuf>,
+    /// Whether to say how far it is after every restart.
+    pub progress: bool,
     /// The command that repeats the run.
     pub repeat: String,
 }
@@ -53,10 +65,11 @@ impl Plan {
             seed,
             instances: 3,
             rounds: 1,
-            clients: 16,
-            rest_max: Duration::from_millis(100),
+            load: Load::Mixed(16, Duration::from_millis(100)),
+            between: Duration::from_millis(300),
             settle_max: Duration::from_secs(60),
             folder: None,
+            progress: false,
             repeat: String::new(),
         }
     }
@@ -69,10 +82,21 @@ impl Plan {
 /// # Panics
 /// When the machine does not do its part: no folder, no file, no PostgreSQL.
 pub async fn run(plan: &Plan) -> Report {
+    eprintln!(
+        "rolling restart: seed {}; repeat with: {}",
+        plan.seed, plan.repeat
+    );
     let folder = Folder::new(plan.folder.as_deref());
     // As in production: nobody's lease runs out here.
     let lease = Duration::from_secs(30);
-    let mut fleet = Fleet::prepare(&plan.binary, folder.path(), plan.instances, lease).await;
+    let pace = match plan.load {
+        Load::Mixed(..) => Pace::LIVELY,
+        Load::Steady(steady) => Pace {
+            word: steady.pause,
+            running: RUNNING,
+        },
+    };
+    let mut fleet = Fleet::prepare(&plan.binary, folder.path(), plan.instances, lease, pace).await;
     let balancer = Balancer::start(plan.instances).await;
     let bears = Bears {
         broken: false,
@@ -109,17 +133,25 @@ async fn roll(
         since: Instant::now(),
         life: trial.lives,
     }]);
-    trial.begin(plan.clients, usize::MAX, plan.rest_max);
+    match plan.load {
+        Load::Mixed(clients, rest_max) => trial.begin(clients, usize::MAX, rest_max),
+        Load::Steady(steady) => trial.begin_steady(steady),
+    }
     for _ in 0..plan.rounds {
         for at in 0..fleet.count() {
-            sleep(BETWEEN).await;
+            sleep(plan.between).await;
+            let from = Instant::now();
             let stopped = fleet.stop(at, STOP_MAX).await;
             stopped.map_err(|error| format!("instance {at}: {error}"))?;
+            trial.stopped_after(from.elapsed());
             start(at, fleet, balancer, trial).await?;
             trial.struck("restarts");
+            if plan.progress {
+                trial.say_progress(0, "");
+            }
         }
     }
-    sleep(BETWEEN).await;
+    sleep(plan.between).await;
     Ok(())
 }
 

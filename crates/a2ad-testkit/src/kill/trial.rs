@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::checker::{Checker, Findings};
 use super::daemon::OWNER;
 use super::history::History;
-use super::load::{self, Bears, Client, Shared, Up};
+use super::load::{self, Bears, Client, Shared, Steady, Up};
 use super::report::{Figures, Report};
 
 /// How many tasks are asked for at the end whose end is known already.
@@ -82,6 +82,7 @@ pub struct Trial {
     seed: u64,
     clients: JoinSet<()>,
     ready_ms: Vec<u64>,
+    stop_ms: Vec<u64>,
     back_ms: Vec<u64>,
     rest_ms: Vec<u64>,
     /// What earlier checks found, and what went wrong with the servers themselves.
@@ -107,6 +108,7 @@ impl Trial {
             seed,
             clients: JoinSet::new(),
             ready_ms: Vec::new(),
+            stop_ms: Vec::new(),
             back_ms: Vec::new(),
             rest_ms: Vec::new(),
             before: Findings::default(),
@@ -123,10 +125,25 @@ impl Trial {
         }
     }
 
+    /// Programs begin to ask at a steady rate.
+    pub fn begin_steady(&mut self, steady: Steady) {
+        for (number, share) in steady.shares().into_iter().enumerate() {
+            let shared = Arc::clone(&self.shared);
+            let program = load::program(shared, self.seed, number, share);
+            self.clients.spawn(program);
+        }
+    }
+
     /// A server came up so long after its start.
     pub fn ready_after(&mut self, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.ready_ms.push(millis);
+    }
+
+    /// A server stopped in good order within this time.
+    pub fn stopped_after(&mut self, took: Duration) {
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.stop_ms.push(millis);
     }
 
     /// All servers were ready so long after their database was.
@@ -320,6 +337,7 @@ impl Trial {
         self.report.count(&history);
         drop(history);
         self.report.ready_ms = Figures::of(&self.ready_ms);
+        self.report.stop_ms = Figures::of(&self.stop_ms);
         self.report.back_ms = Figures::of(&self.back_ms);
         self.report.rest_ms = Figures::of(&self.rest_ms);
         self.report.elapsed = self.began.elapsed();

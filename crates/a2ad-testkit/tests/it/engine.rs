@@ -1,6 +1,7 @@
 //! The engine on a real store, with a clock that moves only when told, and crashes.
 
 mod away;
+mod leaving;
 mod modes;
 mod monitor;
 mod owners;

@@ -2,7 +2,9 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
+use std::time::Duration;
 
+use a2ad_testkit::kill::load::Steady;
 use a2ad_testkit::kill::{self, Plan, Report, many, rolling};
 
 /// How often the daemon is killed. `KILLS=500` for more.
@@ -68,6 +70,27 @@ fn a_rolling_restart_fails_no_call() {
     let restarts = plan.instances * plan.rounds;
     assert_eq!(report.faults["restarts"] as usize, restarts, "{report}");
     assert!(report.acknowledged > 100, "{report}");
+    assert_eq!(report.tried.retries, 0, "{report}");
+}
+
+/// The same for all three bindings, with calls that come at their own pace and streams that are
+/// open all the time.
+#[test]
+fn a_rolling_restart_fails_no_call_of_any_binding() {
+    let seed = seed();
+    let mut plan = rolling::Plan::new(env!("CARGO_BIN_EXE_a2ad"), seed);
+    plan.load = rolling::Load::Steady(Steady {
+        rate: 30,
+        streams: 30,
+        words: 15,
+        pause: Duration::from_millis(50),
+    });
+    plan.repeat = format!("KILL_SEED={seed} cargo test -p a2ad --test it any_binding");
+    let report = run(rolling::run(&plan));
+    println!("{report}");
+    assert_eq!(report.faults["restarts"] as usize, plan.instances);
+    assert!(report.acknowledged > 100, "{report}");
+    assert!(report.streams > 30, "{report}");
     assert_eq!(report.tried.retries, 0, "{report}");
 }
 

@@ -2,6 +2,7 @@
 
 mod probe;
 mod shared;
+mod steady;
 mod streams;
 
 use std::collections::VecDeque;
@@ -16,7 +17,8 @@ use super::plan::Dice;
 use crate::client::{self, Client as _};
 
 pub use probe::Probe;
-pub use shared::{Bears, Shared, Up, get_task};
+pub use shared::{Bears, Shared, Up, Way, get_task};
+pub use steady::{Steady, program};
 
 /// How long an answer or a frame may take while the server lives. A turn that was cut several
 /// times waits for up to a minute before it is tried again.

@@ -33,6 +33,34 @@ pub struct Up {
     pub life: u32,
 }
 
+/// How a client talks to servers: the binding, and whose connections it uses.
+#[derive(Clone, Debug)]
+pub struct Way {
+    /// The binding.
+    pub binding: Binding,
+    /// The connections.
+    pub dialer: Dialer,
+}
+
+impl Way {
+    /// With connections of its own.
+    ///
+    /// # Panics
+    /// When the machine has no way to dial.
+    #[must_use]
+    pub fn new(binding: Binding) -> Self {
+        Self {
+            binding,
+            dialer: Dialer::unguarded().expect("a dialer"),
+        }
+    }
+
+    /// The client at this server.
+    pub(super) fn to(&self, up: Up) -> Driven {
+        Driven::at(up.to, self.binding, self.dialer.clone())
+    }
+}
+
 /// What clients put up with. Anything else is a surprise.
 #[derive(Clone, Copy, Debug)]
 pub struct Bears {
@@ -57,14 +85,11 @@ pub struct Shared {
     /// Every operation is done with a share of it. Who has it alone finds all clients at rest.
     pub floor: RwLock<()>,
     pub(super) bears: Bears,
-    dialer: Dialer,
+    way: Way,
 }
 
 impl Shared {
     /// For clients of the servers that are up at a time.
-    ///
-    /// # Panics
-    /// When the machine has no way to dial.
     #[must_use]
     pub fn new(servers: watch::Receiver<Vec<Up>>, history: History, bears: Bears) -> Self {
         Self {
@@ -74,7 +99,7 @@ impl Shared {
             enough: CancellationToken::new(),
             floor: RwLock::new(()),
             bears,
-            dialer: Dialer::unguarded().expect("a dialer"),
+            way: Way::new(Binding::JsonRpc),
         }
     }
 
@@ -109,17 +134,27 @@ impl Shared {
         }
     }
 
-    /// Calls until a server answers, over as many of their lives as that takes.
+    /// Calls by the way that all share.
     pub(super) async fn answered<T>(
         &self,
+        what: &str,
+        call: impl Fn(Driven) -> BoxFuture<'static, Result<T, Failure>>,
+    ) -> Result<T, String> {
+        self.answered_by(&self.way, what, call).await
+    }
+
+    /// Calls until a server answers, over as many of their lives as that takes.
+    pub(super) async fn answered_by<T>(
+        &self,
+        way: &Way,
         what: &str,
         call: impl Fn(Driven) -> BoxFuture<'static, Result<T, Failure>>,
     ) -> Result<T, String> {
         let mut cut = None;
         for _ in 0..TRIES_MAX {
             let up = self.up().await;
-            let client = Driven::at(up.to, Binding::JsonRpc, self.dialer.clone());
-            let answer = self.while_up(up, timeout(ANSWER_MAX, call(client))).await;
+            let answer = timeout(ANSWER_MAX, call(way.to(up)));
+            let answer = self.while_up(up, answer).await;
             match answer {
                 Some(Ok(Ok(value))) => {
                     if let Some(cut) = cut {

@@ -16,6 +16,7 @@ use super::{ANSWER_MAX, Client, TRIES_MAX, at_once};
 use crate::http::{self, Broken, SseReader};
 
 /// How one part of a stream came to its end.
+#[derive(Debug)]
 pub(super) enum PartEnd {
     /// In good order.
     Ended,
@@ -25,6 +26,24 @@ pub(super) enum PartEnd {
     Refused(String),
     /// Nothing came for too long.
     Stalled,
+}
+
+impl PartEnd {
+    /// What the end of a part means to a client that bears what it bears. `over`: the end of the
+    /// task was shown by an earlier part.
+    pub(super) fn for_client(self, shared: &Shared, frames: &[Frame], over: bool) -> Self {
+        let bears = shared.bears;
+        match self {
+            Self::Cut if !bears.broken => Self::Refused("broken".to_owned()),
+            Self::Refused(refusal) if bears.unavailable && refusal.starts_with("UNAVAILABLE") => {
+                Self::Cut
+            }
+            Self::Ended if bears.early_ends && !frames.last().map_or(over, tells_the_end) => {
+                Self::Cut
+            }
+            end => end,
+        }
+    }
 }
 
 impl Client {
@@ -260,25 +279,11 @@ impl<'a> Asking<'a> {
     ) -> (Vec<Frame>, PartEnd) {
         let mut frames = Vec::new();
         let reading = self.read_into(up.to, &mut frames, &mut enough);
-        let end = match shared.while_up(up, reading).await {
-            Some(end) => end,
-            None => PartEnd::Cut,
-        };
+        let end = shared.while_up(up, reading).await;
+        let end = end.unwrap_or(PartEnd::Cut);
         let end = match end {
-            PartEnd::Cut if !shared.bears.broken && !self.was_left(&frames) => {
-                PartEnd::Refused("broken".to_owned())
-            }
-            PartEnd::Refused(refusal)
-                if shared.bears.unavailable && refusal.starts_with("UNAVAILABLE") =>
-            {
-                PartEnd::Cut
-            }
-            PartEnd::Ended
-                if shared.bears.early_ends && !frames.last().map_or(self.over, tells_the_end) =>
-            {
-                PartEnd::Cut
-            }
-            end => end,
+            PartEnd::Cut if self.was_left(&frames) => PartEnd::Cut,
+            end => end.for_client(shared, &frames, self.over),
         };
         (frames, end)
     }
@@ -348,7 +353,7 @@ impl<'a> Asking<'a> {
     }
 }
 
-fn tells_the_end(frame: &Frame) -> bool {
+pub(super) fn tells_the_end(frame: &Frame) -> bool {
     state(&frame.json).is_some_and(TaskState::is_terminal)
 }
 

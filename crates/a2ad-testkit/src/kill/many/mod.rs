@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use super::daemon::AGENT;
-use super::fleet::Fleet;
+use super::fleet::{Fleet, Pace};
 use super::load::Bears;
 use super::plan::Dice;
 use super::report::Report;
@@ -32,7 +32,14 @@ pub async fn run(plan: &Plan) -> Report {
         plan.seed, plan.repeat
     );
     let folder = Folder::new(plan.folder.as_deref());
-    let fleet = Fleet::prepare(&plan.binary, folder.path(), plan.instances, plan.lease).await;
+    let fleet = Fleet::prepare(
+        &plan.binary,
+        folder.path(),
+        plan.instances,
+        plan.lease,
+        Pace::LIVELY,
+    )
+    .await;
     let bears = Bears {
         broken: true,
         unavailable: true,
