@@ -64,6 +64,14 @@ impl<K: Eq + Hash + Copy, V: Clone> Cache<K, V> {
     pub(super) fn remove(&self, key: K) {
         lock(&self.generations).remove(key);
     }
+
+    /// The weight of all that is kept.
+    #[cfg(feature = "test-util")]
+    pub(super) fn weight(&self) -> usize {
+        let all = lock(&self.generations);
+        let values = all.young.values().chain(all.old.values());
+        values.map(|(_, weight)| weight).sum()
+    }
 }
 
 impl<K: Eq + Hash + Copy, V> Generations<K, V> {

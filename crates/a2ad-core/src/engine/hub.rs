@@ -29,7 +29,7 @@ const TAIL_BYTES_MAX: usize = 256 << 10;
 pub struct Hub {
     heads: Cache<TaskKey, Arc<Head>>,
     snapshots: Cache<TaskKey, Arc<Snapshot>>,
-    watches: Mutex<HashMap<TaskKey, Arc<Watch>>>,
+    watches: Mutex<HashMap<TaskKey, Watched>>,
     /// Who hears of all changes to somebody's tasks.
     pub(super) feeds: Arc<Feeds>,
     /// There may be turns to claim. True at first: an earlier run may have left some.
@@ -37,6 +37,14 @@ pub struct Hub {
     work_seen: AtomicBool,
     stopped: watch::Sender<Option<Arc<str>>>,
     lost: watch::Sender<Option<HolderId>>,
+}
+
+/// A task that somebody follows, and how many do. They are counted under the lock of the map: of
+/// two who leave at once, one is the last.
+#[derive(Debug, Default)]
+struct Watched {
+    watch: Arc<Watch>,
+    interests: usize,
 }
 
 #[derive(Debug, Default)]
@@ -109,7 +117,11 @@ impl Hub {
 
     /// Starts to follow a task. From now on its commits are kept in the tail.
     pub(super) fn watch(self: &Arc<Self>, task: TaskKey) -> Watching {
-        let watch = Arc::clone(lock(&self.watches).entry(task).or_default());
+        let mut watches = lock(&self.watches);
+        let watched = watches.entry(task).or_default();
+        watched.interests += 1;
+        let watch = Arc::clone(&watched.watch);
+        drop(watches);
         Watching {
             hub: Arc::clone(self),
             task,
@@ -156,6 +168,19 @@ impl Hub {
     }
 }
 
+#[cfg(feature = "test-util")]
+impl Hub {
+    /// What is in memory now: heads, bytes of snapshots, tasks that somebody follows.
+    #[must_use]
+    pub fn held(&self) -> [usize; 3] {
+        let watched = lock(&self.watches).len();
+        [self.heads.weight(), self.snapshots.weight(), watched]
+    }
+
+    /// What there is at most of the first two.
+    pub const HELD_MAX: [usize; 2] = [2 * HEADS_MAX, 2 * SNAPSHOT_BYTES_MAX];
+}
+
 impl Hub {
     /// Resolves when the leases of this holder are over.
     pub(super) async fn lost(&self, holder: HolderId) {
@@ -185,7 +210,7 @@ impl Wake for Hub {
             let watches = lock(&self.watches);
             if !watches.is_empty() {
                 for commit in batch {
-                    if let Some(watch) = watches.get(&commit.head.identity.key) {
+                    if let Some(Watched { watch, .. }) = watches.get(&commit.head.identity.key) {
                         lock(&watch.state).push(commit);
                         woken.push(Arc::clone(watch));
                     }
@@ -210,7 +235,7 @@ impl Wake for Hub {
         {
             let watches = lock(&self.watches);
             for (task, version) in tasks {
-                if let Some(watch) = watches.get(task)
+                if let Some(Watched { watch, .. }) = watches.get(task)
                     && lock(&watch.state).hear(*version)
                 {
                     woken.push(Arc::clone(watch));
@@ -231,7 +256,7 @@ impl Wake for Hub {
         let heard = |watch: &Watch| lock(&watch.state).heard;
         watches
             .iter()
-            .map(|(task, it)| (*task, heard(it)))
+            .map(|(task, it)| (*task, heard(&it.watch)))
             .collect()
     }
 
@@ -387,9 +412,11 @@ impl Watching {
 impl Drop for Watching {
     fn drop(&mut self) {
         let mut watches = lock(&self.hub.watches);
-        // The map and this one; interests are only ever added under the map's lock.
-        if Arc::strong_count(&self.watch) <= 2 {
-            watches.remove(&self.task);
+        if let Some(watched) = watches.get_mut(&self.task) {
+            watched.interests -= 1;
+            if watched.interests == 0 {
+                watches.remove(&self.task);
+            }
         }
     }
 }
@@ -457,6 +484,25 @@ mod tests {
         hub.committed(vec![commit(3, 4)]);
         assert_eq!(numbers(&watching, 2), None, "entry 3 is in the store alone");
         assert_eq!(numbers(&watching, 3), Some(vec![4]));
+    }
+
+    /// Two threads that stop at once, over and over.
+    #[test]
+    fn nothing_stays_of_a_task_that_nobody_follows() {
+        let hub = Hub::new();
+        for _ in 0..5_000 {
+            let both = [hub.watch(TASK), hub.watch(TASK)];
+            let barrier = std::sync::Barrier::new(2);
+            std::thread::scope(|scope| {
+                for watching in both {
+                    scope.spawn(|| {
+                        barrier.wait();
+                        drop(watching);
+                    });
+                }
+            });
+            assert!(lock(&hub.watches).is_empty());
+        }
     }
 
     #[test]

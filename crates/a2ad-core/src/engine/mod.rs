@@ -334,6 +334,15 @@ impl Inner {
     }
 }
 
+#[cfg(feature = "test-util")]
+impl Engine {
+    /// How many turns run in this process.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        lock(&self.inner.running).len()
+    }
+}
+
 /// What these locks guard stays usable if its holder panicked: every change to it is one step.
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex

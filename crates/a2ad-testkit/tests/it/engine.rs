@@ -1,6 +1,7 @@
 //! The engine on a real store, with a clock that moves only when told, and crashes.
 
 mod away;
+mod idle;
 mod leaving;
 mod modes;
 mod monitor;
@@ -39,6 +40,7 @@ struct World {
 /// One life of an engine. Dropping it is a crash: nothing is handed back.
 struct Life {
     engine: Engine,
+    hub: Arc<Hub>,
     runtime: Option<tokio::runtime::Runtime>,
     store: Arc<SqliteStore>,
 }
@@ -80,10 +82,15 @@ impl World {
             ..Retention::default()
         };
         let engine = runtime
-            .block_on(Engine::start(options, Arc::clone(&store) as _, hub))
+            .block_on(Engine::start(
+                options,
+                Arc::clone(&store) as _,
+                Arc::clone(&hub),
+            ))
             .unwrap();
         Life {
             engine,
+            hub,
             runtime: Some(runtime),
             store,
         }
