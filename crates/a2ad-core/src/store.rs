@@ -297,6 +297,10 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         wanted: Vec<(AgentId, u32)>,
     ) -> BoxFuture<'_, Result<Claims, StoreError>>;
 
+    /// The open turns of a task and of all others in its context, in the order in which they came;
+    /// none if the task has none.
+    fn line(&self, task: TaskKey) -> BoxFuture<'_, Result<Vec<TurnRef>, StoreError>>;
+
     /// Leased turns whose holder is gone, oldest first.
     fn orphans(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Claimed>, StoreError>>;
 

@@ -75,6 +75,7 @@ macro_rules! store_contract {
             the_second_turn_of_a_context_waits_for_the_first
             ending_a_waiting_turn_wakes_nobody
             a_requeued_turn_keeps_its_place
+            a_line_is_of_one_context_and_in_order
             contexts_do_not_wait_for_each_other
             a_full_context_takes_no_more_messages
             a_full_agent_takes_no_more_messages

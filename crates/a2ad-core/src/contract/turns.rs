@@ -364,6 +364,30 @@ pub async fn attempts_rise_and_are_never_used_again(harness: &dyn Harness) {
     assert_eq!(world.head(key).await.turns[0].returned, 6);
 }
 
+/// Who stands in line is told in order, for one context at a time.
+pub async fn a_line_is_of_one_context_and_in_order(harness: &dyn Harness) {
+    let world = World::open(harness).await;
+    let one = world.begin_in(&alice(), "talk").await;
+    let other = world.begin_in(&alice(), "elsewhere").await;
+    let two = world.begin_in(&alice(), "talk").await;
+    let more = world.decide(&one, &[follow_up("more")]);
+    let one = world.commit(more).await.head;
+    let number = one.turns[1].number.0;
+    let line = [turn(&one, 1), turn(&two, 1), turn(&one, number)];
+    for head in [&one, &two] {
+        let key = head.identity.key;
+        assert_eq!(world.store.line(key).await.unwrap(), line);
+    }
+    let key = other.identity.key;
+    assert_eq!(world.store.line(key).await.unwrap(), [turn(&other, 1)]);
+    let canceled = world.decide(&two, &[Command::Cancel { metadata: None }]);
+    world.commit(canceled).await;
+    let key = two.identity.key;
+    assert_eq!(world.store.line(key).await.unwrap(), []);
+    let key = one.identity.key;
+    assert_eq!(world.store.line(key).await.unwrap(), [line[0], line[2]]);
+}
+
 /// After a restart, turns that an earlier life had leased are found, and nobody else's are.
 pub async fn leases_of_a_holder_that_is_gone_are_orphans(harness: &dyn Harness) {
     let world = World::open(harness).await;

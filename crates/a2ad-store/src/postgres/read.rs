@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use a2ad_core::keys::{Attempt, ContextKey, Number, PublicIds, Scope, TaskKey, uuid_text};
+use a2ad_core::keys::{Attempt, ContextKey, Number, PublicIds, Scope, TaskKey, TurnRef, uuid_text};
 use a2ad_core::store::{OnceHit, SHORT_JOURNAL, StoreStats, Stored};
 use a2ad_core::task::{Entry, Head, Identity, Snapshot, TurnHead, TurnState};
 use a2ad_proto::{TaskId, TaskState, Timestamp};
@@ -294,6 +294,21 @@ impl Reader {
             number: Number(row.try_get::<_, i64>(1)?.unsigned_abs()),
             body: body.0,
         }))
+    }
+
+    /// The open turns of a task and of all others in its context, in order.
+    pub(crate) async fn line(&self, task: TaskKey) -> Result<Vec<TurnRef>, Failure> {
+        const LINE: &str = "
+            SELECT task, number FROM turns
+            WHERE context = (SELECT context FROM turns WHERE task = $1 LIMIT 1) ORDER BY seq";
+        let rows = self.sessions.read(LINE, &[&task.0]).await?;
+        let turn = |row: &Row| {
+            Ok(TurnRef {
+                task: TaskKey(row.try_get(0)?),
+                number: Number(row.try_get::<_, i64>(1)?.unsigned_abs()),
+            })
+        };
+        rows.iter().map(turn).collect()
     }
 
     /// Tasks that wait for their client, those that wait longest first. A task with a message still

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2ad_core::keys::{HolderId, Number, PublicIds, Scope, TaskKey};
+use a2ad_core::keys::{HolderId, Number, PublicIds, Scope, TaskKey, TurnRef};
 use a2ad_core::store::{
     Applied, Change, ChangeError, Claimed, Claims, Known, ListFilter, ListPage, ListPlace, OnceHit,
     Store, StoreError, StoreStats, Stored, Wake,
@@ -291,6 +291,10 @@ impl Store for PostgresStore {
     ) -> BoxFuture<'_, Result<Claims, StoreError>> {
         let claimer = Arc::clone(&self.claimer);
         Box::pin(self.see_through(async move { claimer.claim(holder, wanted).await }))
+    }
+
+    fn line(&self, task: TaskKey) -> BoxFuture<'_, Result<Vec<TurnRef>, StoreError>> {
+        Box::pin(async move { told(self.reader.line(task).await) })
     }
 
     fn orphans(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Claimed>, StoreError>> {

@@ -386,6 +386,23 @@ impl Wanted {
     }
 }
 
+/// The open turns of a task and of all others in its context, in order.
+pub(crate) fn line(db: &Connection, task: TaskKey) -> Result<Vec<TurnRef>, Failure> {
+    let mut statement = db.prepare_cached(
+        "SELECT task, number FROM turns
+         WHERE context = (SELECT context FROM turns WHERE task = ?1 LIMIT 1) ORDER BY seq",
+    )?;
+    let mut rows = statement.query([task.0])?;
+    let mut line = Vec::new();
+    while let Some(row) = rows.next()? {
+        line.push(TurnRef {
+            task: TaskKey(row.get(0)?),
+            number: Number(row.get::<_, i64>(1)?.unsigned_abs()),
+        });
+    }
+    Ok(line)
+}
+
 /// Leased turns of holders below `first_holder`, oldest first.
 pub(crate) fn orphans(
     db: &Connection,

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use a2ad_core::keys::{HolderId, Number, PublicIds, Scope, TaskKey};
+use a2ad_core::keys::{HolderId, Number, PublicIds, Scope, TaskKey, TurnRef};
 use a2ad_core::store::{
     Applied, Change, ChangeError, Claimed, Claims, Known, ListFilter, ListPage, ListPlace, OnceHit,
     Store, StoreError, StoreStats, Stored, Wake,
@@ -302,6 +302,11 @@ impl Store for SqliteStore {
                 _ => Err(mismatch()),
             }
         })
+    }
+
+    fn line(&self, task: TaskKey) -> BoxFuture<'_, Result<Vec<TurnRef>, StoreError>> {
+        let result = self.read(|db, _| read::line(db, task));
+        Box::pin(std::future::ready(result))
     }
 
     fn orphans(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Claimed>, StoreError>> {

@@ -99,6 +99,7 @@ fn look(rig: &Rig, core: &Core, db: &Connection, names: &mut Names) {
         &mut |_, _| false,
     )
     .unwrap();
+    read::line(db, place.key).unwrap();
     read::orphans(db, names, 9, 9).unwrap();
     read::idle(db, rig.now(), 9).unwrap();
     read::stats(db).unwrap();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use a2ad_core::agent::AgentPolicy;
 use a2ad_core::engine::{AgentSpec, Engine, EngineOptions, Hub};
-use a2ad_core::keys::{HolderId, Number, PublicIds, Scope, TaskKey};
+use a2ad_core::keys::{HolderId, Number, PublicIds, Scope, TaskKey, TurnRef};
 use a2ad_core::store::{
     Applied, Change, ChangeError, Claimed, Claims, Known, ListFilter, ListPage, ListPlace, OnceHit,
     Store, StoreError, StoreStats, Stored,
@@ -128,6 +128,9 @@ impl Store for Shy {
             }
             Ok(claims)
         })
+    }
+    fn line(&self, task: TaskKey) -> BoxFuture<'_, Result<Vec<TurnRef>, StoreError>> {
+        self.store.line(task)
     }
     fn orphans(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Claimed>, StoreError>> {
         self.store.orphans(limit)
