@@ -44,6 +44,14 @@ const CLIENTS: &[Client] = &[
         name: "rust",
         tests: rust_tests,
     },
+    Client {
+        name: "python03",
+        tests: python03_tests,
+    },
+    Client {
+        name: "js03",
+        tests: js03_tests,
+    },
 ];
 
 /// What stands for the tests of our client.
@@ -221,26 +229,45 @@ fn address(said: ChildStdout) -> Option<String> {
 }
 
 fn python_tests(place: &Place) -> Result<Command> {
-    let environment = Environment::interop(&place.tools);
+    pytest(&Environment::interop(&place.tools), "python")
+}
+
+fn python03_tests(place: &Place) -> Result<Command> {
+    pytest(&Environment::interop03(&place.tools), "v03/python")
+}
+
+fn pytest(environment: &Environment, folder: &str) -> Result<Command> {
     environment.install()?;
+    let sources = root().join("interop");
     let mut command = environment.python();
     command.args(["-m", "pytest", "--quiet", "--no-header", "--tb=short"]);
     // Nothing is to be written into the sources.
     command.args(["-p", "no:cacheprovider"]);
     command.env("PYTHONDONTWRITEBYTECODE", "1");
-    command.arg(root().join("interop").join("python"));
+    // What runs the tests, conftest.py, is there for all clients.
+    command.arg("--rootdir").arg(&sources);
+    command.arg(sources.join(folder));
     Ok(command)
 }
 
 fn js_tests(place: &Place) -> Result<Command> {
-    let folder = place.work.join("js").join("tests");
-    let sources = root().join("interop").join("js");
+    node_test(place, "js", "js")
+}
+
+fn js03_tests(place: &Place) -> Result<Command> {
+    node_test(place, "js03", "v03/js")
+}
+
+fn node_test(place: &Place, name: &str, folder: &str) -> Result<Command> {
+    let program = "interop.test.mjs";
+    let sources = root().join("interop").join(folder);
+    let folder = place.work.join(name).join("tests");
     let environment = Environment::interop(&place.tools);
-    let node = node_packages(&environment, &sources, &folder, Some("interop.test.mjs"))?;
+    let node = node_packages(&environment, &sources, &folder, Some(program))?;
     let mut command = Command::new(node);
     // A test that hangs has its own deadline; one that is over does not wait for connections.
     command.args(["--test", "--test-force-exit", "--test-reporter=dot"]);
-    command.arg(folder.join("interop.test.mjs"));
+    command.arg(folder.join(program));
     Ok(command)
 }
 
