@@ -22,6 +22,9 @@ use crate::workspace::{cargo, root, succeed, target_directory};
 /// agent card does not list exactly these.
 const BINDINGS: &[&str] = &["JSONRPC", "HTTP+JSON", "GRPC"];
 
+/// The versions of the protocol in which the card lists each of them, in its order.
+const VERSIONS: &[&str] = &["1.0", "0.3"];
+
 /// How long a server may take to say where it listens.
 pub(crate) const START: Duration = Duration::from_secs(30);
 
@@ -94,6 +97,7 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
         tests.current_dir(root());
         tests.env("A2AD_INTEROP_URL", &server.url);
         tests.env("A2AD_INTEROP_BINDINGS", BINDINGS.join(","));
+        tests.env("A2AD_INTEROP_VERSIONS", VERSIONS.join(","));
         let done = succeed(without_proxies(&mut tests));
         let log = server.stop();
         match done {
