@@ -8,6 +8,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, test } from 'node:test';
 
 import {
+  A2AClient,
   ClientFactory,
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
@@ -449,3 +450,18 @@ for (const binding of BINDINGS) {
     });
   });
 }
+
+// V03-03, V03-09: the class that programs of 0.3 began with, which says nothing of how to send.
+test('the older client class works', { timeout: DEADLINE }, async () => {
+  const client = await A2AClient.fromCardUrl(`${URL}/.well-known/agent-card.json`);
+  const { message } = request('stream please');
+  const sent = await client.sendMessage({ message });
+  assert.equal(sent.result.status.state, 'completed');
+  const kinds = [];
+  const again = { ...message, messageId: randomUUID() };
+  for await (const frame of client.sendMessageStream({ message: again })) kinds.push(frame.kind);
+  const updates = ['status-update', 'status-update', ...Array(3).fill('artifact-update')];
+  assert.deepEqual(kinds, ['task', ...updates, 'status-update']);
+  const missing = await client.getTask({ id: NOBODY });
+  assert.equal(missing.error.code, -32001);
+});

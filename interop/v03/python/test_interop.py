@@ -9,18 +9,23 @@ import uuid
 
 import pytest
 
-from a2a.client import A2ACardResolver
+from a2a.client import A2ACardResolver, A2AClient
 from a2a.types import (
     DataPart,
     FilePart,
     FileWithBytes,
     FileWithUri,
     GetTaskPushNotificationConfigParams,
+    GetTaskRequest,
     Message,
+    MessageSendParams,
     Part,
     PushNotificationConfig,
     Role,
+    SendMessageRequest,
+    SendStreamingMessageRequest,
     TaskPushNotificationConfig,
+    TaskQueryParams,
 )
 from a2a.utils import get_data_parts, get_file_parts, get_text_parts
 
@@ -153,6 +158,22 @@ async def test_a_stream_opens_with_the_task_and_tells_everything_in_order(agent)
     ]
     kept = await agent.get(task.id)
     assert [get_text_parts(a.parts) for a in kept.artifacts] == [['one', 'two', 'three']]
+
+
+# V03-03, V03-09: the class that programs of 0.3 began with, which says nothing of how to send.
+@pytest.mark.parametrize('agent', ['JSONRPC'], indirect=True)
+@pytest.mark.filterwarnings('ignore:A2AClient is deprecated')
+async def test_the_older_client_class_works(agent):
+    client = A2AClient(agent.http, agent.card)
+    params = [MessageSendParams(message=request('stream please')[0]) for _ in range(2)]
+    sent = await client.send_message(SendMessageRequest(id='1', params=params[0]))
+    assert sent.root.result.status.state == 'completed'
+    streaming = SendStreamingMessageRequest(id='2', params=params[1])
+    frames = [frame.root.result async for frame in client.send_message_streaming(streaming)]
+    updates = ['status-update'] * 2 + ['artifact-update'] * 3 + ['status-update']
+    assert [frame.kind for frame in frames] == ['task', *updates]
+    missing = await client.get_task(GetTaskRequest(id='3', params=TaskQueryParams(id=NOBODY)))
+    assert missing.root.error.code == -32001
 
 
 # SSE-01: silence is no reason for the SDK's own client to give up.
