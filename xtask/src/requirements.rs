@@ -175,11 +175,13 @@ fn table(text: &str) -> Result<Vec<Requirement>> {
     Ok(rows)
 }
 
-/// `SEND-07`.
+/// `SEND-07`, `V03-07`.
 fn is_id(word: &str) -> bool {
     word.split_once('-').is_some_and(|(group, number)| {
-        !group.is_empty()
-            && group.bytes().all(|byte| byte.is_ascii_uppercase())
+        group.starts_with(|first: char| first.is_ascii_uppercase())
+            && group
+                .bytes()
+                .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit())
             && number.len() == 2
             && number.bytes().all(|byte| byte.is_ascii_digit())
     })

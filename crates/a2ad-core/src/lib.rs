@@ -17,3 +17,4 @@ pub mod modes;
 mod said;
 pub mod store;
 pub mod task;
+pub mod texts;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-use crate::wire::{shorten, split};
+use crate::wire::{Path, shorten, split};
 use crate::{
     Artifact, ArtifactId, CancelTaskRequest, ContextId, DeleteTaskPushNotificationConfigRequest,
     GetTaskPushNotificationConfigRequest, GetTaskRequest, IdError,
@@ -56,6 +56,20 @@ impl Violations {
             field: field.into(),
             description: description.into(),
         });
+    }
+
+    /// Puts `step` before the path of every violation.
+    #[cold]
+    pub(crate) fn at(mut self, step: Path<'_>) -> Self {
+        for FieldViolation { field, .. } in &mut self.0 {
+            let between = if field.is_empty() || field.starts_with('[') {
+                ""
+            } else {
+                "."
+            };
+            *field = format!("{step}{between}{field}");
+        }
+        self
     }
 
     fn require(&mut self, field: &str, is_set: bool) {
@@ -257,14 +271,19 @@ pub fn from_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, Violations> {
         if let Err(error) = serde_json::from_str::<IgnoredAny>(text) {
             return Violations::one("", format!("not JSON: {error}"));
         }
-        let text = error.to_string();
-        // The position in the text adds nothing to the path.
-        let text = text
-            .rsplit_once(" at line ")
-            .map_or(&*text, |(text, _)| text);
-        let (field, description) = split(text);
-        Violations::one(field, shorten(description))
+        violation(&error)
     })
+}
+
+/// What the reader says is wrong, where.
+pub(crate) fn violation(error: &serde_json::Error) -> Violations {
+    let text = error.to_string();
+    // The position in the text adds nothing to the path.
+    let text = text
+        .rsplit_once(" at line ")
+        .map_or(&*text, |(text, _)| text);
+    let (field, description) = split(text);
+    Violations::one(field, shorten(description))
 }
 
 /// Whether the text is well-formed JSON: a request that is not is a parse error, any other bad one is not.

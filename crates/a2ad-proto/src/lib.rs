@@ -4,6 +4,8 @@
 //! one checks its form only; [`SendMessageRequest::check`] and its like check what the schema requires. The ids of
 //! this crate, such as [`TaskId`], are for after that.
 //!
+//! Protocol 0.3 is read into these types and written from them, in [`v03`].
+//!
 //! This crate knows no clock, no I/O, no agents and no bindings.
 //!
 //! ```
@@ -35,6 +37,7 @@ pub mod rpc;
 mod security;
 mod task;
 mod time;
+pub mod v03;
 mod wire;
 
 pub use artifact::Artifact;

@@ -16,6 +16,7 @@
 //! reads no environment and never exits.
 #![deny(missing_docs)]
 
+mod announce;
 mod auth;
 mod card;
 pub mod config;

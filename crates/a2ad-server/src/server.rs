@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::announce::announce;
 use crate::auth;
 use crate::card;
 use crate::config::{AgentConfig, Backend, Config, Listen};
@@ -155,14 +156,13 @@ impl Server {
             stop: stop.clone(),
             patience: config.drain,
         };
+        announce(addr, &url, &ids, &auth);
         let watching = auth::watch(watch, auth);
         let mut tasks = JoinSet::new();
         let (grpc, grpc_addr) = grpc.unzip();
         let grpc = grpc.map(|listener| (listener, app.only_grpc()));
         let listeners = std::iter::once((listener, app)).chain(grpc).collect();
         tasks.spawn(running.supervise(listeners, watching));
-        let shown: Vec<&str> = ids.iter().map(AgentId::as_str).collect();
-        tracing::info!(%addr, agents = shown.join(","), "serving");
         Ok(Handle {
             addr,
             grpc_addr,

@@ -86,6 +86,11 @@ impl Document {
         }
     }
 
+    /// What it says.
+    pub(crate) const fn card(&self) -> &AgentCard {
+        &self.card
+    }
+
     /// The card, or 304 for a caller that has it.
     pub(crate) fn answer(&self, headers: &HeaderMap, audience: Audience<'_>) -> Response<Body> {
         let shown = match audience.forwarded {

@@ -23,7 +23,7 @@ use crate::meters::Meters;
 use crate::mounts::{Exposed, Mount, Mounts, Named, Visit};
 use crate::operations::Operations;
 use crate::reply::{self, Body};
-use crate::{card, grpc, http_json, jsonrpc, probes};
+use crate::{card, grpc, http_json, jsonrpc, monitor, probes};
 
 /// Writes the process's metrics in the Prometheus text format.
 pub type RenderMetrics = Arc<dyn Fn() -> String + Send + Sync>;
@@ -117,6 +117,7 @@ enum Route<'a> {
     Ready,
     Health,
     Metrics,
+    Monitor(monitor::Route<'a>),
 }
 
 /// A request to an agent that has been read.
@@ -130,6 +131,7 @@ impl Route<'_> {
         match self {
             Self::JsonRpc(_) => "POST",
             Self::HttpJson(_, route) => route.allow(),
+            Self::Monitor(route) => route.allow(),
             Self::Card(_) => "GET, HEAD, OPTIONS",
             Self::Live | Self::Ready | Self::Health | Self::Metrics => "GET, HEAD",
         }
@@ -295,6 +297,9 @@ impl App {
             Route::Health => return probes::health(inner),
             Route::Metrics if principal.may_monitor() => return probes::metrics(inner),
             Route::Metrics => return forbidden("monitor"),
+            Route::Monitor(route) => {
+                return monitor::answer(inner, principal, route, &head, connection).await;
+            }
         };
         // The answer may take a commit, or minutes. The head holds on to the buffer that the request was read into.
         drop(head);
@@ -315,6 +320,7 @@ impl Inner {
             "/readyz" | "/healthz" => Route::Ready,
             "/health" => Route::Health,
             "/metrics" => Route::Metrics,
+            _ if path.starts_with("/monitor/") => Route::Monitor(monitor::Route::find(path)?),
             _ => {
                 // Cards that are public are so for everybody, whomever they may call.
                 let caller = caller.filter(|_| !(is_card && self.auth.public_cards));
@@ -335,7 +341,7 @@ impl Inner {
         match route {
             Route::Card(_) => self.auth.public_cards,
             Route::Live | Route::Ready | Route::Health => self.auth.public_health,
-            Route::JsonRpc(_) | Route::HttpJson(..) | Route::Metrics => false,
+            Route::JsonRpc(_) | Route::HttpJson(..) | Route::Metrics | Route::Monitor(_) => false,
         }
     }
 }

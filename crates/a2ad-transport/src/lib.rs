@@ -28,6 +28,9 @@
 //! | `/readyz`, `/healthz` | GET, HEAD | the engine takes work and we are not draining |
 //! | `/health` | GET, HEAD | `{"status":"healthy","version":…}` |
 //! | `/metrics` | GET, HEAD | Prometheus text |
+//! | `/monitor/agents`, `/monitor/tasks`, `/monitor/tasks/{id}` | GET, HEAD | the caller's tasks, across agents |
+//! | `/monitor/agents/{id}/tasks`, `/monitor/agents/{id}/tasks/{id}` | GET, HEAD | those of one agent |
+//! | `/monitor/events`, `/monitor/agents/{id}/events` | GET | what happens to them |
 //!
 //! A request is gRPC if its content type says so, whatever its path.
 //!
@@ -53,6 +56,7 @@ mod listen;
 mod media;
 pub mod meters;
 mod method;
+mod monitor;
 mod mounts;
 mod operations;
 mod percent;

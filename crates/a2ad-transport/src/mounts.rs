@@ -114,6 +114,12 @@ impl Mounts {
         self.all.get(*self.by_id.get(id)?)
     }
 
+    /// The agents that somebody may call.
+    pub(crate) fn reached_by(&self, principal: &Principal) -> impl Iterator<Item = &Mount> {
+        let reached = |mount: &&Mount| principal.may_call(&mount.agent);
+        self.all.iter().filter(reached)
+    }
+
     /// Whom a path names, and what it asks of them: the rest is relative to the agent's interface. `None` if it
     /// names an agent by its address, and there is none for this caller; without a caller, all are there.
     pub(crate) fn split<'a>(

@@ -11,12 +11,14 @@ use a2ad_proto::{
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 
+use crate::monitor::Monitor;
+
 pub(crate) type Answered<'a> = BoxFuture<'a, Result<Bytes, EngineError>>;
 pub(crate) type Opened<'a> = BoxFuture<'a, Result<Box<dyn FrameSource>, EngineError>>;
 pub(crate) type Batch = Option<Result<Vec<Frame>, EngineError>>;
 
 /// The operations of the protocol.
-pub(crate) trait Operations: Send + Sync {
+pub(crate) trait Operations: Monitor + Send + Sync {
     fn send<'a>(&'a self, caller: &'a Caller, request: Box<SendMessageRequest>) -> Answered<'a>;
     fn get<'a>(&'a self, caller: &'a Caller, request: GetTaskRequest) -> Answered<'a>;
     fn list<'a>(&'a self, caller: &'a Caller, request: ListTasksRequest) -> Answered<'a>;

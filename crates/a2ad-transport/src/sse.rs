@@ -22,7 +22,7 @@ use crate::limits::Limits;
 use crate::listen::Connection;
 use crate::reply::Body;
 
-const COMMENT: &[u8] = b": keep-alive\n\n";
+pub(crate) const COMMENT: &[u8] = b": keep-alive\n\n";
 
 /// What is written around a frame, which differs by binding.
 #[derive(Clone, Debug)]
@@ -76,6 +76,11 @@ impl fmt::Debug for Events {
 }
 
 impl Events {
+    /// The events that `stream` has written.
+    pub(crate) fn new(stream: impl Stream<Item = Bytes> + Send + 'static) -> Self {
+        Self(Box::pin(stream))
+    }
+
     pub(crate) fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         self.0.as_mut().poll_next(cx)
     }
@@ -95,7 +100,7 @@ impl Events {
             keep_alive: limits.sse_keep_alive,
             chunk_bytes: limits.sse_chunk_bytes,
         };
-        Self(Box::pin(unfold(writing, Writing::step)))
+        Self::new(unfold(writing, Writing::step))
     }
 }
 
@@ -179,7 +184,7 @@ pub(crate) fn refuse(wrap: &Wrap, fault: &Fault) -> Response<Body> {
     with_headers(Body::Full(wrap.error(fault)))
 }
 
-fn with_headers(body: Body) -> Response<Body> {
+pub(crate) fn with_headers(body: Body) -> Response<Body> {
     let mut response = Response::new(body);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));

@@ -8,6 +8,7 @@ use a2ad_proto::AgentId;
 use tokio::sync::{Notify, watch};
 
 use super::cache::Cache;
+use super::feed::Feeds;
 use super::lock;
 use super::run::{TASKS_BEGUN, TASKS_ENDED};
 use crate::keys::{HolderId, Number, TaskKey};
@@ -29,6 +30,8 @@ pub struct Hub {
     heads: Cache<TaskKey, Arc<Head>>,
     snapshots: Cache<TaskKey, Arc<Snapshot>>,
     watches: Mutex<HashMap<TaskKey, Arc<Watch>>>,
+    /// Who hears of all changes to somebody's tasks.
+    pub(super) feeds: Arc<Feeds>,
     /// There may be turns to claim. True at first: an earlier run may have left some.
     work: Notify,
     work_seen: AtomicBool,
@@ -62,6 +65,7 @@ impl Hub {
             heads: Cache::new(HEADS_MAX),
             snapshots: Cache::new(SNAPSHOT_BYTES_MAX),
             watches: Mutex::default(),
+            feeds: Arc::default(),
             work: Notify::new(),
             work_seen: AtomicBool::new(true),
             stopped: watch::Sender::new(None),
@@ -175,6 +179,7 @@ impl Wake for Hub {
             }
         }
         tally.report();
+        self.feeds.committed(&batch);
         let mut woken = Vec::new();
         {
             let watches = lock(&self.watches);
@@ -200,6 +205,7 @@ impl Wake for Hub {
     }
 
     fn changed(&self, tasks: &[(TaskKey, Number)]) {
+        self.feeds.changed(tasks);
         let mut woken = Vec::new();
         {
             let watches = lock(&self.watches);

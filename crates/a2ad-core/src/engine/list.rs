@@ -147,7 +147,11 @@ fn write_task(
 impl Inner {
     /// One task of a list that this process does not know by heart. Its artifacts count only if
     /// they were asked for.
-    async fn listed(&self, listed: &Listed, artifacts: bool) -> Result<Arc<Snapshot>, EngineError> {
+    pub(super) async fn listed(
+        &self,
+        listed: &Listed,
+        artifacts: bool,
+    ) -> Result<Arc<Snapshot>, EngineError> {
         let key = listed.place.key;
         let is_newest = |frozen: &&Snapshot| frozen.version == listed.version;
         if let Some(frozen) = listed.snapshot.as_ref().filter(is_newest) {
@@ -169,7 +173,16 @@ impl Inner {
     /// A token that stands for a place in this caller's list with this filter, and for no other.
     /// The place is masked: it holds a key, and keys tell how many tasks others have.
     fn write_token(&self, caller: &Caller, filter: &ListFilter, place: ListPlace) -> String {
-        let tag = self.token_tag(caller, filter, place);
+        self.seal_place(place, self.token_tag(caller, filter, place))
+    }
+
+    fn read_token(&self, caller: &Caller, filter: &ListFilter, token: &str) -> Option<ListPlace> {
+        let (place, tag) = self.open_place(token)?;
+        (self.token_tag(caller, filter, place) == tag).then_some(place)
+    }
+
+    /// A place as a token, under a tag that says what list it is a place of.
+    pub(super) fn seal_place(&self, place: ListPlace, tag: [u8; 16]) -> String {
         let mut bytes = [0; 32];
         bytes[..8].copy_from_slice(&place.status_at.to_be_bytes());
         bytes[8..16].copy_from_slice(&place.key.0.to_be_bytes());
@@ -178,7 +191,8 @@ impl Inner {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    fn read_token(&self, caller: &Caller, filter: &ListFilter, token: &str) -> Option<ListPlace> {
+    /// The place and the tag in a token. Whoever asks has to compare the tag.
+    pub(super) fn open_place(&self, token: &str) -> Option<(ListPlace, [u8; 16])> {
         if token.len() != 64 || !token.is_ascii() {
             return None;
         }
@@ -191,7 +205,7 @@ impl Inner {
             status_at: i64::from_be_bytes(bytes[..8].try_into().ok()?),
             key: TaskKey(i64::from_be_bytes(bytes[8..16].try_into().ok()?)),
         };
-        (self.token_tag(caller, filter, place) == bytes[16..]).then_some(place)
+        Some((place, bytes[16..].try_into().ok()?))
     }
 
     /// Covers the first half by a pad that follows from the second; twice gives it back.

@@ -12,9 +12,11 @@ mod cursor;
 mod dispatch;
 mod draft;
 mod error;
+mod feed;
 mod hub;
 mod idempotency;
 mod list;
+mod monitor;
 mod read;
 mod run;
 mod speak;
@@ -40,6 +42,7 @@ use crate::store::{Store, StoreError};
 pub use cursor::{Frame, Frames};
 pub use error::EngineError;
 pub use hub::Hub;
+pub use monitor::{Seen, SeenPage, Sight, Sighting, Sightings};
 pub use run::describe_metrics;
 
 /// Who asks, for which agent, and what came with the request.

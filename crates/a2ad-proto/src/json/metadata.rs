@@ -82,6 +82,20 @@ impl Metadata {
         Self(Json::from_compact(out.finish()))
     }
 
+    /// The object without the member `key`, or nothing if that was all.
+    pub(crate) fn without(&self, key: &str) -> Option<Self> {
+        let mut name = Builder::with_capacity(key.len() + 2);
+        name.string(key);
+        let name = name.finish();
+        let left: Vec<String> = self
+            .members()
+            .filter(|(found, _)| *found != name)
+            .map(|(found, value)| format!("{found}:{value}"))
+            .collect();
+        let text = format!("{{{}}}", left.join(","));
+        (!left.is_empty()).then(|| Self(Json::from_compact(text)))
+    }
+
     /// The object as a map; numbers outside the 64-bit integers are rounded to doubles.
     #[must_use]
     pub fn to_map(&self) -> Map<String, Value> {

@@ -13,10 +13,10 @@ mod wire;
 pub(crate) use field::{Body, Pieces, Single, Slot};
 pub(crate) use schema::{Declared, Described, Field, Kind, Label, Names, Table, Typed};
 pub use schema::{SERVICE, descriptor_set};
-pub(crate) use wire::{Payload, Reader, nested};
+pub(crate) use wire::{Payload, Reader, nested, put_bytes};
 
+use crate::Violations;
 use crate::wire::{Bounds, Path};
-use crate::{FieldViolation, Violations};
 
 /// Bytes that are not the message asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -38,18 +38,11 @@ impl DecodeError {
 
     /// Puts `step` before the path of what is invalid.
     #[cold]
-    pub(crate) fn at(mut self, step: Path<'_>) -> Self {
-        if let Self::Invalid(violations) = &mut self {
-            for FieldViolation { field, .. } in &mut violations.0 {
-                let between = if field.is_empty() || field.starts_with('[') {
-                    ""
-                } else {
-                    "."
-                };
-                *field = format!("{step}{between}{field}");
-            }
+    pub(crate) fn at(self, step: Path<'_>) -> Self {
+        match self {
+            Self::Invalid(violations) => Self::Invalid(violations.at(step)),
+            malformed @ Self::Malformed(_) => malformed,
         }
-        self
     }
 }
 

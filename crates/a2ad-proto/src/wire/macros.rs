@@ -7,14 +7,19 @@
 ///
 /// `pub parts: Vec<Part> = 5 "parts" R [Message::PARTS_MAX],` — of a client at most so many.
 ///
+/// `pub last: bool as "final" = 4 "final",` — where the schema's name is none for Rust.
+///
+/// `pub text: Option<String> = 1 "text" C,` — a member of the choice that the message declares by `choice "part"`.
+///
 /// A text after the type's name is the schema's name for it, where that differs. `from Request` after it says that
-/// clients send it, so that the bounds of its own lists and of all lists below it count.
+/// clients send it, so that the bounds of its own lists and of all lists below it count. `of V03` says that it is of
+/// the schema of protocol 0.3.
 macro_rules! message {
     (
         $(#[$meta:meta])*
-        pub struct $name:ident $($schema_name:literal)? $(from $bounds:ident)? {$(
+        pub struct $name:ident $($schema_name:literal)? $(from $bounds:ident)? $(of $package:ident)? $(choice $choice:literal)? {$(
             $(#[$field_meta:meta])*
-            pub $field:ident: $type:ty = $number:literal $json:literal $($required:ident)? $([$max:expr])?,
+            pub $field:ident: $type:ty $(as $schema_field:literal)? = $number:literal $json:literal $($mark:ident)? $([$max:expr])?,
         )*}
     ) => {
         $(#[$meta])*
@@ -28,7 +33,7 @@ macro_rules! message {
                 use ::serde::ser::SerializeStruct as _;
                 // The length is only a hint, but zero would close the object at once.
                 let mut object = serializer.serialize_struct(stringify!($name), 1)?;
-                $(if message!(@always $($required)?) || !$crate::wire::Field::is_absent(&self.$field) {
+                $(if message!(@always $($mark)?) || !$crate::wire::Field::is_absent(&self.$field) {
                     object.serialize_field($json, &self.$field)?;
                 })*
                 object.end()
@@ -74,20 +79,23 @@ macro_rules! message {
         impl $crate::pb::Described for $name {
             const TABLE: $crate::pb::Table = $crate::pb::Table {
                 name: message!(@name $name $($schema_name)?),
-                choice: None,
+                choice: message!(@choice $($choice)?),
                 fields: &[$($crate::pb::Field {
-                    name: stringify!($field),
+                    name: message!(@name $field $($schema_field)?),
                     json: $json,
                     number: $number,
                     kind: <$type as $crate::pb::Declared>::KIND,
-                    label: <$type as $crate::pb::Declared>::LABEL,
+                    label: message!(@label $type, $($mark)?),
                 },)*],
             };
         }
 
         #[cfg(feature = "protobuf")]
         impl $crate::pb::Typed for $name {
-            const KIND: $crate::pb::Kind = $crate::pb::Kind::Message(message!(@full $name $($schema_name)?));
+            const KIND: $crate::pb::Kind = $crate::pb::Kind::Message(concat!(
+                $crate::wire::package!($($package)?),
+                message!(@name $name $($schema_name)?),
+            ));
         }
 
         const _: () = {
@@ -190,11 +198,13 @@ macro_rules! message {
     (@most $bounds:ident) => { usize::MAX };
     (@most $bounds:ident $max:expr) => { $bounds.most($max) };
     (@always R) => { true };
-    (@always) => { false };
+    (@always $($mark:ident)?) => { false };
+    (@choice) => { None };
+    (@choice $choice:literal) => { Some($choice) };
+    (@label $type:ty, C) => { $crate::pb::Label::Choice };
+    (@label $type:ty, $($mark:ident)?) => { <$type as $crate::pb::Declared>::LABEL };
     (@name $name:ident) => { stringify!($name) };
     (@name $name:ident $schema_name:literal) => { $schema_name };
-    (@full $name:ident) => { concat!(".lf.a2a.v1.", stringify!($name)) };
-    (@full $name:ident $schema_name:literal) => { concat!(".lf.a2a.v1.", $schema_name) };
 }
 
 /// Defines a message that is nothing but a choice of one member (JSON-09). The text after the type's name is the
@@ -206,7 +216,7 @@ macro_rules! message {
 macro_rules! oneof {
     (
         $(#[$meta:meta])*
-        pub enum $name:ident $choice:literal {
+        pub enum $name:ident $choice:literal $(of $package:ident)? {
             $(
                 $(#[$variant_meta:meta])*
                 $variant:ident($type:ty) = $number:literal $json:literal $snake:literal,
@@ -297,7 +307,7 @@ macro_rules! oneof {
 
         #[cfg(feature = "protobuf")]
         impl $crate::pb::Typed for $name {
-            const KIND: $crate::pb::Kind = $crate::pb::Kind::Message(concat!(".lf.a2a.v1.", stringify!($name)));
+            const KIND: $crate::pb::Kind = $crate::pb::Kind::Message(concat!($crate::wire::package!($($package)?), stringify!($name)));
         }
 
         impl<'de> ::serde::Deserialize<'de> for $name {
@@ -346,7 +356,7 @@ macro_rules! oneof {
 macro_rules! wire_enum {
     (
         $(#[$meta:meta])*
-        pub enum $name:ident {$(
+        pub enum $name:ident $(of $package:ident)? {$(
             $(#[$variant_meta:meta])*
             $variant:ident = $number:literal $text:literal,
         )*}
@@ -437,7 +447,7 @@ macro_rules! wire_enum {
 
         #[cfg(feature = "protobuf")]
         impl $crate::pb::Typed for $name {
-            const KIND: $crate::pb::Kind = $crate::pb::Kind::Enum(concat!(".lf.a2a.v1.", stringify!($name)));
+            const KIND: $crate::pb::Kind = $crate::pb::Kind::Enum(concat!($crate::wire::package!($($package)?), stringify!($name)));
         }
 
         impl ::serde::Serialize for $name {
@@ -479,4 +489,17 @@ macro_rules! wire_enum {
     };
 }
 
+/// The schema that a table belongs to, as types in it are named.
+#[cfg(feature = "protobuf")]
+macro_rules! package {
+    () => {
+        ".lf.a2a.v1."
+    };
+    (V03) => {
+        ".a2a.v1."
+    };
+}
+
+#[cfg(feature = "protobuf")]
+pub(crate) use package;
 pub(crate) use {message, oneof, wire_enum};

@@ -9,6 +9,8 @@ mod macros;
 mod path;
 
 pub(crate) use bounds::{Bounds, too_many};
-pub(crate) use field::{Field, Leaf};
+pub(crate) use field::{Field, Int32, Leaf};
+#[cfg(feature = "protobuf")]
+pub(crate) use macros::package;
 pub(crate) use macros::{message, oneof, wire_enum};
 pub(crate) use path::{Path, at, shorten, split};

@@ -13,7 +13,7 @@ const DESCRIPTION_BYTES_MAX: usize = 240;
 /// One step on the way to a member.
 #[derive(Clone, Copy)]
 pub(crate) enum Path<'a> {
-    Name(&'static str),
+    Name(&'a str),
     Index(usize),
     Key(&'a str),
 }

@@ -16,6 +16,7 @@ mod roundtrip;
 #[cfg(feature = "protobuf")]
 mod schema;
 mod time;
+mod v03;
 #[cfg(feature = "protobuf")]
 mod vectors;
 

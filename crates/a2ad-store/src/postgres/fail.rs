@@ -47,6 +47,16 @@ impl Failure {
         }
     }
 
+    /// The same, for whoever says himself that the store is not available.
+    pub(crate) fn reason(&self) -> Arc<str> {
+        match self.store_error() {
+            StoreError::Full(why)
+            | StoreError::Unavailable(why)
+            | StoreError::Corrupt(why)
+            | StoreError::Stopped(why) => why,
+        }
+    }
+
     /// Whether the connection is of no more use. If it was lost in mid-commit, nobody knows yet
     /// what became of the commit.
     pub(crate) fn is_lost(&self) -> bool {

@@ -103,8 +103,9 @@ fn settings(options: &PostgresOptions) -> String {
          SET client_min_messages = warning",
         options.statement_timeout.as_millis(),
         options.lock_timeout.as_millis(),
-        // Whoever is cut off in mid-transaction must not keep its locks for longer than others wait.
-        options.lock_timeout.as_millis(),
+        // Whoever is frozen or cut off in mid-transaction must lose its locks well before those who
+        // wait for them give up. There is nothing to wait for between two statements of ours.
+        options.lock_timeout.as_millis() / 4,
     )
 }
 

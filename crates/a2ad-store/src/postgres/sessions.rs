@@ -70,7 +70,7 @@ impl Slot {
                 Ok(session)
             }
             Err(failure) => {
-                trying.why = Arc::from(failure.store_error().to_string());
+                trying.why = failure.reason();
                 trying.next = Instant::now() + trying.pause;
                 trying.pause = (trying.pause * 2).min(PAUSE_MAX);
                 Err(failure)

@@ -110,7 +110,7 @@ impl Run<'_> {
                 self.check_copy();
             }
             if self.plan.progress && killed % 10 == 0 {
-                self.trial.say_progress(killed);
+                self.trial.say_progress(killed, "");
             }
         }
         let mut settled = false;

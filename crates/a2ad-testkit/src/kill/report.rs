@@ -39,6 +39,9 @@ pub struct Report {
     /// From the moment when a database that was killed takes questions again until every instance
     /// is ready, in milliseconds.
     pub back_ms: Figures,
+    /// From the moment when clients begin nothing new until all work is done, in milliseconds, for
+    /// each check in between.
+    pub rest_ms: Figures,
     /// How long the work took that was left when nobody killed any more.
     pub settled_in: Duration,
     /// How often the store was read and checked.
@@ -117,6 +120,7 @@ impl Report {
             faults: BTreeMap::new(),
             takeover_ms: Figures::default(),
             back_ms: Figures::default(),
+            rest_ms: Figures::default(),
             settled_in: Duration::ZERO,
             checks: 0,
             findings: Findings::default(),
@@ -185,6 +189,7 @@ impl Report {
             "resumed_ms": self.resumed_ms.json(),
             "takeover_ms": self.takeover_ms.json(),
             "back_ms": self.back_ms.json(),
+            "rest_ms": self.rest_ms.json(),
             "settled_ms": u64::try_from(self.settled_in.as_millis()).unwrap_or(u64::MAX),
             "checks": self.checks,
             "violations": self.findings.count(),
@@ -241,6 +246,9 @@ impl fmt::Display for Report {
         }
         if self.back_ms.count > 0 {
             writeln!(f, "database to ready {}", self.back_ms)?;
+        }
+        if self.rest_ms.count > 0 {
+            writeln!(f, "fault to rest     {}", self.rest_ms)?;
         }
         writeln!(f, "settled in        {:.1?}", self.settled_in)?;
         writeln!(f, "elapsed           {:.1?}", self.elapsed)?;

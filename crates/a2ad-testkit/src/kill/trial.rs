@@ -83,6 +83,7 @@ pub struct Trial {
     clients: JoinSet<()>,
     ready_ms: Vec<u64>,
     back_ms: Vec<u64>,
+    rest_ms: Vec<u64>,
     /// What earlier checks found, and what went wrong with the servers themselves.
     before: Findings,
     began: Instant,
@@ -107,6 +108,7 @@ impl Trial {
             clients: JoinSet::new(),
             ready_ms: Vec::new(),
             back_ms: Vec::new(),
+            rest_ms: Vec::new(),
             before: Findings::default(),
             began: Instant::now(),
         }
@@ -131,6 +133,12 @@ impl Trial {
     pub fn back_after(&mut self, took: Duration) {
         let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         self.back_ms.push(millis);
+    }
+
+    /// All work that was left after a fault was done so long after clients were asked to stop.
+    fn rested_after(&mut self, took: Duration) {
+        let millis = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        self.rest_ms.push(millis);
     }
 
     /// A server was killed.
@@ -166,10 +174,13 @@ impl Trial {
             self.surprise("clients wait for answers that do not come".to_owned());
         }
         let left = patience.saturating_sub(from.elapsed());
-        if timeout(left, self.ask_for_all()).await.is_err() {
+        if timeout(left, self.ask_for_open()).await.is_err() {
             self.surprise("tasks do not come to their ends".to_owned());
         }
         self.report.settled_in = from.elapsed();
+        if timeout(patience, self.ask_again()).await.is_err() {
+            self.surprise("tasks that have ended are not shown".to_owned());
+        }
     }
 
     /// Holds the clients between two operations, lets all tasks come to their ends, and does
@@ -185,7 +196,7 @@ impl Trial {
         if timeout(left, self.ask_for_open()).await.is_err() {
             self.surprise("tasks do not come to their ends".to_owned());
         }
-        self.report.settled_in = self.report.settled_in.max(from.elapsed());
+        self.rested_after(from.elapsed());
         work(self).await;
     }
 
@@ -194,17 +205,17 @@ impl Trial {
         self.clients.shutdown().await;
     }
 
-    /// Asks for tasks until each has ended; what is shown then counts as told.
-    async fn ask_for_all(&self) {
+    /// Asks for tasks that have ended; what is shown counts as told once more.
+    async fn ask_again(&self) {
         let ended: Vec<String> = {
             let history = self.shared.history();
             let ended = history.tasks.keys().filter(|id| history.has_ended(id));
             ended.take(ASK_AGAIN_MAX).cloned().collect()
         };
         self.ask_for(ended).await;
-        self.ask_for_open().await;
     }
 
+    /// Asks for the others until each has ended.
     async fn ask_for_open(&self) {
         let open: Vec<String> = {
             let history = self.shared.history();
@@ -276,10 +287,12 @@ impl Trial {
     }
 
     /// Tells people how far it is.
-    pub fn say_progress(&self, killed: u32) {
+    pub fn say_progress(&self, killed: u32, more: &str) {
         let history = self.shared.history();
+        let rest = self.rest_ms.last();
+        let rest = rest.map_or(String::new(), |ms| format!(", at rest after {ms} ms"));
         eprintln!(
-            "{killed} kills, {} tasks, {} streams, {} repeats, {} violations, {:.0?}",
+            "{killed} kills, {} tasks, {} streams, {} repeats, {} violations, {:.0?}{rest}{more}",
             history.tasks.len(),
             history.streams.len(),
             history.tried.repeats,
@@ -308,6 +321,7 @@ impl Trial {
         drop(history);
         self.report.ready_ms = Figures::of(&self.ready_ms);
         self.report.back_ms = Figures::of(&self.back_ms);
+        self.report.rest_ms = Figures::of(&self.rest_ms);
         self.report.elapsed = self.began.elapsed();
         self.report
     }

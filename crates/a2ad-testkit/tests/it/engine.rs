@@ -2,6 +2,7 @@
 
 mod away;
 mod modes;
+mod monitor;
 mod owners;
 
 use std::path::PathBuf;

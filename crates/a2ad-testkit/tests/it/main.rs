@@ -25,6 +25,7 @@ mod instances;
 mod interfaces;
 mod listing;
 mod messages;
+mod monitor;
 mod negotiation;
 mod oracle;
 mod parameters;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use a2ad_core::engine::{Caller, EngineError, Frame};
+use a2ad_core::engine::{Caller, EngineError, Frame, Seen, SeenPage, Sight};
 use a2ad_core::keys::Number;
 use a2ad_core::task::Shape;
 use a2ad_proto::{
@@ -15,6 +15,7 @@ use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 
+use crate::monitor::{self, Monitor, SightingSource};
 use crate::operations::{Answered, Batch, FrameSource, Opened, Operations};
 
 /// What the tests can see and steer.
@@ -156,6 +157,43 @@ impl Script {
 impl FrameSource for Script {
     fn next(&mut self) -> BoxFuture<'_, Batch> {
         Box::pin(Self::next(self))
+    }
+}
+
+/// It shows nothing.
+impl Monitor for Arc<Scripted> {
+    fn look<'a>(
+        &'a self,
+        _: &'a Sight,
+        _: &'a str,
+    ) -> BoxFuture<'a, Result<Option<Seen>, EngineError>> {
+        Box::pin(async { Ok(None) })
+    }
+
+    fn look_over<'a>(
+        &'a self,
+        _: &'a Sight,
+        _: Option<&'a str>,
+        _: usize,
+    ) -> BoxFuture<'a, Result<SeenPage, EngineError>> {
+        Box::pin(async {
+            Ok(SeenPage {
+                tasks: Vec::new(),
+                next_page_token: None,
+            })
+        })
+    }
+
+    fn follow_all(&self, _: Sight) -> Box<dyn SightingSource> {
+        Box::new(Nothing)
+    }
+}
+
+struct Nothing;
+
+impl SightingSource for Nothing {
+    fn next(&mut self) -> BoxFuture<'_, monitor::Batch> {
+        Box::pin(std::future::pending())
     }
 }
 

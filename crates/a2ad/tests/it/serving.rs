@@ -30,6 +30,44 @@ fn the_banner_says_where_everything_is() {
     assert_eq!(daemon.get("/readyz").0, 200);
 }
 
+/// the log says where the server is, one line per agent, and who gets in; as text and as JSON.
+#[test]
+fn r_03_the_log_says_where_the_agents_are() {
+    let folder = folder();
+    let config = "agents: [{id: one, echo: {}}, {id: two, echo: {}}]\nauth: {tokens: [{name: a, token: s3cret}]}\n";
+    std::fs::write(folder.path().join("a2ad.yaml"), config).unwrap();
+    for format in ["text", "json"] {
+        let mut serve = a2ad(folder.path(), &["serve", "--port", "0"]);
+        let daemon = Daemon::spawn(serve.env("A2AD_LOG_FORMAT", format));
+        let address = daemon.address.clone();
+        daemon.signal("-INT");
+        let (code, log) = daemon.wait();
+        assert_eq!(code, Some(0), "{log}");
+        let message = |line: &str| match format {
+            "json" => {
+                let line: Value = serde_json::from_str(line).unwrap();
+                let ours = line["target"] == "a2ad_server::announce";
+                ours.then(|| line["message"].as_str().unwrap().to_owned())
+            }
+            _ => {
+                let ours = line.split_once("a2ad_server::announce: ");
+                ours.map(|(_, said)| said.to_owned())
+            }
+        };
+        let said: Vec<String> = log.lines().filter_map(message).collect();
+        assert_eq!(
+            said,
+            [
+                format!("a2ad A2A server running on http://{address} (2 agent(s))"),
+                format!("  - http://{address}/agents/one/.well-known/agent-card.json"),
+                format!("  - http://{address}/agents/two/.well-known/agent-card.json"),
+                "Auth: bearer token required, but not for agent cards and health".to_owned(),
+            ]
+        );
+        assert!(!log.contains("s3cret"));
+    }
+}
+
 #[test]
 fn the_echo_agent_answers_with_what_it_is_told() {
     let folder = folder();

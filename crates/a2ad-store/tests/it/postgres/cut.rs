@@ -10,7 +10,7 @@ use a2ad_pgkit::proxy::{Fault, Proxy};
 use a2ad_store::PostgresOptions;
 use futures_util::future::join_all;
 
-use super::rig::{Instance, eventually, eventually_asked};
+use super::rig::{Instance, end, eventually, eventually_asked};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whoever_is_told_of_a_cut_commit_is_told_the_truth() {
@@ -106,8 +106,13 @@ async fn while_the_server_is_away_calls_fail_at_once_and_then_work_again() {
         matches!(refused, ChangeError::Store(StoreError::Unavailable(_))),
         "{refused:?}"
     );
-    let refused = instance.store.head(key).await.unwrap_err();
-    assert!(matches!(refused, StoreError::Unavailable(_)), "{refused:?}");
+    // The first of these finds out, the others are told what it found: once, not within itself.
+    for _ in 0..3 {
+        let refused = instance.store.head(key).await.unwrap_err();
+        assert!(matches!(refused, StoreError::Unavailable(_)), "{refused:?}");
+        let told = refused.to_string();
+        assert_eq!(told.matches("not available").count(), 1, "{told}");
+    }
     instance.store.check().await.unwrap_err();
     assert!(begin.elapsed() < Duration::from_secs(5));
     proxy.reopen();
@@ -153,6 +158,50 @@ async fn whoever_waits_behind_a_cut_commit_does_not_wait_for_the_server() {
     let witness = Instance::open(&cluster.url(&database)).await;
     let stored = witness.store.version(key).await.unwrap();
     assert_eq!(told.is_ok(), stored.is_some());
+}
+
+/// An instance that is frozen or cut off in mid-transaction has locked a context. Others who want
+/// it wait for a moment, not until they have to give up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_falls_silent_in_mid_transaction_does_not_keep_its_locks() {
+    let cluster = Cluster::shared();
+    let database = cluster.create_database();
+    let proxy = Proxy::start(cluster.port()).await;
+    let options = PostgresOptions {
+        lock_timeout: Duration::from_secs(4),
+        ..PostgresOptions::at(proxy.url(&database))
+    };
+    let silent = Instance::open_with(options.clone()).await;
+    let options = PostgresOptions {
+        url: cluster.url(&database),
+        ..options
+    };
+    let other = Instance::open_with(options).await;
+    let holder = silent.store.open_holder().await.unwrap();
+    let head = silent.begin_leased(holder).await;
+    let key = head.identity.key;
+    proxy.behaviour.stalled.store(true, Ordering::Relaxed);
+    let mut held = Box::pin(silent.store.commit(end(&head)));
+    let is_held = || {
+        cluster.holds(
+            &database,
+            "EXISTS (SELECT 1 FROM pg_stat_activity
+                WHERE state = 'idle in transaction' AND datname = current_database())",
+        )
+    };
+    eventually_polled(&mut held, is_held).await;
+    let begin = std::time::Instant::now();
+    let ended = other.store.commit(end(&head)).await.unwrap().head;
+    let waited = begin.elapsed();
+    assert!(waited < Duration::from_secs(3), "{waited:?}");
+    proxy.behaviour.stalled.store(false, Ordering::Relaxed);
+    let refused = held.await.unwrap_err();
+    assert!(
+        matches!(refused, ChangeError::Store(StoreError::Unavailable(_))),
+        "{refused:?}"
+    );
+    let stored = other.store.version(key).await.unwrap();
+    assert_eq!(stored, Some(ended.version));
 }
 
 /// Waits for something that has to happen before `future` is done.

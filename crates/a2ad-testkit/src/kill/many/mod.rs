@@ -97,7 +97,7 @@ impl Run<'_> {
             let struck = self.strike(*fault, at).await;
             struck.map_err(|error| format!("{fault:?} at instance {at}: {error}"))?;
             if (number + 1) % self.plan.check_every == 0 && number + 1 < faults.len() {
-                self.rest_and_check().await;
+                self.rest_and_check(*fault).await;
                 if !self.trial.is_clean() {
                     // What comes now would only bury what was found.
                     return Err(format!("after {fault:?} at instance {at}: not clean"));
@@ -107,7 +107,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    async fn rest_and_check(&mut self) {
+    async fn rest_and_check(&mut self, fault: Fault) {
         let url = self.fleet.url();
         let rest = self
             .trial
@@ -119,7 +119,8 @@ impl Run<'_> {
             });
         rest.await;
         if self.plan.progress {
-            self.trial.say_progress(self.trial.report.kills);
+            let last = format!("; the last fault was {fault:?}");
+            self.trial.say_progress(self.trial.report.kills, &last);
         }
     }
 
