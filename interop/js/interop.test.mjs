@@ -37,6 +37,7 @@ import {
 
 const URL = process.env.A2AD_INTEROP_URL;
 const BINDINGS = process.env.A2AD_INTEROP_BINDINGS.split(',');
+const VERSIONS = process.env.A2AD_INTEROP_VERSIONS.split(',');
 const DEADLINE = 30_000;
 const NOBODY = randomUUID();
 
@@ -59,6 +60,7 @@ class Agent {
     });
     agent.client = await factory.createFromAgentCard(agent.card);
     assert.equal(agent.client.transport.protocolName, binding);
+    assert.equal(agent.client.protocolVersion, '1.0');
     return agent;
   }
 
@@ -164,9 +166,14 @@ for (const binding of BINDINGS) {
 
     // CARD-01, CARD-02
     scenario('the card lists the bindings that the server has', async ({ card }) => {
+      const listed = card.supportedInterfaces;
       assert.deepEqual(
-        card.supportedInterfaces.map((one) => [one.protocolBinding, one.protocolVersion]).sort(),
-        BINDINGS.map((one) => [one, '1.0']).sort(),
+        listed.map((one) => one.protocolVersion),
+        VERSIONS.flatMap((version) => BINDINGS.map(() => version)),
+      );
+      assert.deepEqual(
+        listed.map((one) => [one.protocolBinding, one.protocolVersion]).sort(),
+        VERSIONS.flatMap((version) => BINDINGS.map((one) => [one, version])).sort(),
       );
       assert.equal(card.name, 'Interop');
       assert.deepEqual(ids(card.skills), ['interop']);

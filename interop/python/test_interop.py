@@ -53,9 +53,13 @@ async def refused(error, frames):
 
 # CARD-01, CARD-02
 async def test_the_card_lists_the_bindings_that_the_server_has(agent):
-    listed = [interface.protocol_binding for interface in agent.card.supported_interfaces]
-    assert sorted(listed) == sorted(os.environ['A2AD_INTEROP_BINDINGS'].split(','))
-    assert {i.protocol_version for i in agent.card.supported_interfaces} == {'1.0'}
+    bindings = os.environ['A2AD_INTEROP_BINDINGS'].split(',')
+    versions = os.environ['A2AD_INTEROP_VERSIONS'].split(',')
+    listed = agent.card.supported_interfaces
+    assert [i.protocol_version for i in listed] == [v for v in versions for _ in bindings]
+    assert sorted((i.protocol_binding, i.protocol_version) for i in listed) == sorted(
+        (binding, version) for binding in bindings for version in versions
+    )
     assert agent.card.name == 'Interop'
     assert [skill.id for skill in agent.card.skills] == ['interop']
     assert agent.card.capabilities.streaming

@@ -22,6 +22,9 @@ use crate::workspace::{cargo, root, succeed, target_directory};
 /// agent card does not list exactly these.
 const BINDINGS: &[&str] = &["JSONRPC", "HTTP+JSON", "GRPC"];
 
+/// The versions of the protocol in which the card lists each of them, in its order.
+const VERSIONS: &[&str] = &["1.0", "0.3"];
+
 /// How long a server may take to say where it listens.
 pub(crate) const START: Duration = Duration::from_secs(30);
 
@@ -43,6 +46,14 @@ const CLIENTS: &[Client] = &[
     Client {
         name: "rust",
         tests: rust_tests,
+    },
+    Client {
+        name: "python03",
+        tests: python03_tests,
+    },
+    Client {
+        name: "js03",
+        tests: js03_tests,
     },
 ];
 
@@ -86,6 +97,7 @@ pub(crate) fn run(names: &[&str]) -> Result<()> {
         tests.current_dir(root());
         tests.env("A2AD_INTEROP_URL", &server.url);
         tests.env("A2AD_INTEROP_BINDINGS", BINDINGS.join(","));
+        tests.env("A2AD_INTEROP_VERSIONS", VERSIONS.join(","));
         let done = succeed(without_proxies(&mut tests));
         let log = server.stop();
         match done {
@@ -221,26 +233,45 @@ fn address(said: ChildStdout) -> Option<String> {
 }
 
 fn python_tests(place: &Place) -> Result<Command> {
-    let environment = Environment::interop(&place.tools);
+    pytest(&Environment::interop(&place.tools), "python")
+}
+
+fn python03_tests(place: &Place) -> Result<Command> {
+    pytest(&Environment::interop03(&place.tools), "v03/python")
+}
+
+fn pytest(environment: &Environment, folder: &str) -> Result<Command> {
     environment.install()?;
+    let sources = root().join("interop");
     let mut command = environment.python();
     command.args(["-m", "pytest", "--quiet", "--no-header", "--tb=short"]);
     // Nothing is to be written into the sources.
     command.args(["-p", "no:cacheprovider"]);
     command.env("PYTHONDONTWRITEBYTECODE", "1");
-    command.arg(root().join("interop").join("python"));
+    // What runs the tests, conftest.py, is there for all clients.
+    command.arg("--rootdir").arg(&sources);
+    command.arg(sources.join(folder));
     Ok(command)
 }
 
 fn js_tests(place: &Place) -> Result<Command> {
-    let folder = place.work.join("js").join("tests");
-    let sources = root().join("interop").join("js");
+    node_test(place, "js", "js")
+}
+
+fn js03_tests(place: &Place) -> Result<Command> {
+    node_test(place, "js03", "v03/js")
+}
+
+fn node_test(place: &Place, name: &str, folder: &str) -> Result<Command> {
+    let program = "interop.test.mjs";
+    let sources = root().join("interop").join(folder);
+    let folder = place.work.join(name).join("tests");
     let environment = Environment::interop(&place.tools);
-    let node = node_packages(&environment, &sources, &folder, Some("interop.test.mjs"))?;
+    let node = node_packages(&environment, &sources, &folder, Some(program))?;
     let mut command = Command::new(node);
     // A test that hangs has its own deadline; one that is over does not wait for connections.
     command.args(["--test", "--test-force-exit", "--test-reporter=dot"]);
-    command.arg(folder.join("interop.test.mjs"));
+    command.arg(folder.join(program));
     Ok(command)
 }
 

@@ -30,8 +30,9 @@ cargo xtask <command>
   ci --list           the names of its steps
   ci <step>…          only these steps
   generate [--check]  writes docs/a2ad.schema.json and the help texts in docs/command.md
-  interop [name]…     tests with the official clients of A2A (python, js, rust), and of our client
-                      with the servers of the official SDKs (servers)
+  interop [name]…     tests with the official clients of A2A (python, js, rust; python03 and js03 of
+                      generation 0.3), and of our client with the servers of the official SDKs
+                      (servers)
   layers              checks which crate uses which
   postgres            installs PostgreSQL for the tests, below the target folder
   requirements        the requirements of docs/requirements.md that have no test

@@ -47,11 +47,19 @@ pub(crate) struct Environment {
 impl Environment {
     /// That of the tests with other SDKs.
     pub(crate) fn interop(tools: &Path) -> Self {
-        let folders = ["python", "servers/python"];
+        Self::with_sdk(tools, "python", ["python", "servers/python"])
+    }
+
+    /// That of the tests with the SDK of generation 0.3, whose modules have the same names.
+    pub(crate) fn interop03(tools: &Path) -> Self {
+        Self::with_sdk(tools, "python03", ["v03/python", "v03/servers/python"])
+    }
+
+    fn with_sdk(tools: &Path, name: &'static str, folders: [&str; 2]) -> Self {
         let file = |folder| root().join("interop").join(folder).join("requirements.txt");
         Self {
             tools: tools.to_owned(),
-            name: "python",
+            name,
             requirements: folders.map(file).to_vec(),
         }
     }

@@ -1,7 +1,7 @@
 //! Our client against the servers of the official SDKs: `cargo xtask interop servers`.
 //!
-//! The same small agent, served by each of them (`interop/servers`), on free ports of the loopback
-//! interface. The tests are those of a2ad-client (`tests/sdk`), which play with all at once.
+//! The same small agent, served by each of them (`interop/servers`, and `interop/v03/servers` for
+//! generation 0.3), on free ports of the loopback interface. The tests are those of a2ad-client (`tests/sdk`), which play with all at once.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -37,6 +37,14 @@ const SDKS: &[Sdk] = &[
     Sdk {
         name: "rust",
         server: rust_server,
+    },
+    Sdk {
+        name: "python03",
+        server: python03_server,
+    },
+    Sdk {
+        name: "js03",
+        server: js03_server,
     },
 ];
 
@@ -94,20 +102,37 @@ fn tests() -> Command {
 }
 
 fn python_server(place: &Place) -> Result<Command> {
-    let environment = Environment::interop(&place.tools);
+    run_python(&Environment::interop(&place.tools), "servers/python")
+}
+
+fn python03_server(place: &Place) -> Result<Command> {
+    run_python(&Environment::interop03(&place.tools), "v03/servers/python")
+}
+
+fn run_python(environment: &Environment, folder: &str) -> Result<Command> {
     environment.install()?;
     let mut command = environment.python();
-    command.arg(sources("python").join("server.py"));
+    command.arg(sources(folder).join("server.py"));
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     Ok(command)
 }
 
 fn js_server(place: &Place) -> Result<Command> {
-    let folder = place.work.join("servers").join("js");
+    run_node(place, "js", "servers/js")
+}
+
+fn js03_server(place: &Place) -> Result<Command> {
+    run_node(place, "js03", "v03/servers/js")
+}
+
+fn run_node(place: &Place, name: &str, folder: &str) -> Result<Command> {
+    let program = "server.mjs";
+    let sources = sources(folder);
+    let folder = place.work.join("servers").join(name);
     let environment = Environment::interop(&place.tools);
-    let node = node_packages(&environment, &sources("js"), &folder, Some("server.mjs"))?;
+    let node = node_packages(&environment, &sources, &folder, Some(program))?;
     let mut command = Command::new(node);
-    command.arg(folder.join("server.mjs"));
+    command.arg(folder.join(program));
     Ok(command)
 }
 
@@ -121,8 +146,8 @@ fn rust_server(place: &Place) -> Result<Command> {
     Ok(Command::new(debug.join(name)))
 }
 
-fn sources(name: &str) -> PathBuf {
-    root().join("interop").join("servers").join(name)
+fn sources(folder: &str) -> PathBuf {
+    root().join("interop").join(folder)
 }
 
 /// A running server. It lives as long as its input is open, so it does not outlive us.

@@ -109,15 +109,26 @@ fn main() -> ExitCode {
 
 // CARD-01, CARD-02
 async fn the_card_lists_the_bindings_that_the_server_has(agent: Agent) {
-    let listed = agent.card.supported_interfaces.iter();
-    let listed: BTreeSet<_> = listed
-        .map(|one| (one.protocol_binding.as_str(), one.protocol_version.as_str()))
-        .collect();
     let bindings = setting("A2AD_INTEROP_BINDINGS");
-    assert_eq!(
-        listed,
-        bindings.split(',').map(|one| (one, "1.0")).collect()
-    );
+    let versions = setting("A2AD_INTEROP_VERSIONS");
+    // All of one version come before those of the next.
+    let expected: Vec<BTreeSet<_>> = versions
+        .split(',')
+        .map(|version| bindings.split(',').map(|one| (one, version)).collect())
+        .collect();
+    let listed: Vec<BTreeSet<_>> = agent
+        .card
+        .supported_interfaces
+        .chunk_by(|one, next| one.protocol_version == next.protocol_version)
+        .map(|same| {
+            same.iter()
+                .map(|one| (one.protocol_binding.as_str(), one.protocol_version.as_str()))
+                .collect()
+        })
+        .collect();
+    assert_eq!(listed, expected);
+    let all = bindings.split(',').count() * versions.split(',').count();
+    assert_eq!(agent.card.supported_interfaces.len(), all);
     assert_eq!(agent.card.name, "Interop");
     assert_eq!(agent.card.skills.len(), 1);
     assert_eq!(agent.card.skills[0].id, "interop");

@@ -1,4 +1,7 @@
-"""Runs tests that are coroutines, each with a deadline, once per binding of the server."""
+"""Runs tests that are coroutines, each with a deadline, once per binding of the server.
+
+For the tests of every Python client. Each brings an `agent` module with an `Agent` of its own.
+"""
 
 import asyncio
 import inspect
@@ -6,14 +9,15 @@ import os
 
 import pytest
 
-from agent import Agent
-
 DEADLINE = 30
 BINDINGS = os.environ['A2AD_INTEROP_BINDINGS'].split(',')
 
 
 @pytest.fixture(params=BINDINGS)
 def agent(request):
+    # The one beside the tests, which can be imported only once they are collected.
+    from agent import Agent
+
     return Agent(os.environ['A2AD_INTEROP_URL'], request.param)
 
 
