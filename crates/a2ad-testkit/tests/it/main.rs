@@ -37,6 +37,7 @@ mod streams;
 mod surfaces;
 mod tasks;
 mod v03;
+mod v03_grpc;
 mod wire;
 
 /// Runs each scenario over every binding and store. A further binding or store adds a line here.
