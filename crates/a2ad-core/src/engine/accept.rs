@@ -6,15 +6,18 @@ use a2ad_proto::{Message, SendMessageRequest};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::busy::BUSY;
 use super::content::check_content;
 use super::cursor::{EndsAt, Frames, check_cursor};
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::{Fingerprint, fingerprint};
 use super::read::{wrap_message, wrap_task_json};
+use super::reply::ReplyRule;
 use super::run::{Begin, Lease};
 use super::submit::{Answer, AsResponse, AsStream, Journal, Opening, Submission};
 use super::{CONFLICTS_MAX, Caller, Engine, EngineError, Inner, Served};
+use crate::behaviour::{Continuation, OnBusy};
 use crate::keys::{Attempt, Number, TurnRef};
 use crate::store::{Applied, ChangeError, Once, OnceHit};
 use crate::task::{Command, Head, Refusal, TurnState};
@@ -34,6 +37,8 @@ pub(super) struct Followed {
     pub(super) number: Number,
     /// The message had been sent before; this is the task it made then.
     pub(super) again: bool,
+    /// Its turn began at once.
+    pub(super) begun: bool,
 }
 
 impl Followed {
@@ -61,13 +66,18 @@ impl Engine {
         let configuration = request.configuration.as_ref();
         let history_length = configuration.and_then(|asked| asked.history_length);
         let blocking = configuration.is_none_or(|asked| !asked.return_immediately);
-        let answer = AsResponse { history_length };
+        let behaviour = &inner.served(&caller.scope.agent)?.policy.behaviour;
+        let rule = ReplyRule::new(behaviour, blocking);
+        let answer = AsResponse {
+            history_length,
+            rule,
+        };
         let accepted = match inner.accept(caller, request, answer).await? {
             Accepted::Whole(response) => return Ok(response),
             Accepted::Followed(accepted) => accepted,
         };
         // Boxed, so that those who need not wait do not carry what waiting takes.
-        Box::pin(inner.result(accepted, blocking, history_length)).await
+        Box::pin(inner.result(accepted, rule, history_length)).await
     }
 
     /// SendStreamingMessage. Opens with the task as of the entry that the message made, then
@@ -103,6 +113,7 @@ impl Engine {
                 watching: inner.hub.watch(journal.task),
                 number: Number::FIRST,
                 again: false,
+                begun: true,
             },
             Accepted::Followed(accepted) => accepted,
         };
@@ -115,21 +126,35 @@ impl Inner {
     async fn result(
         &self,
         accepted: Followed,
-        blocking: bool,
+        rule: ReplyRule,
         history_length: Option<i32>,
     ) -> Result<Bytes, EngineError> {
-        if blocking {
+        if rule.blocking {
             let number = accepted.number;
             let settled = |head: &Head| head.version >= number && head.is_settled();
-            self.wait_until(&accepted.watching, settled).await?;
+            let settled = self.wait_until(&accepted.watching, settled);
+            match rule.fast_path {
+                None => settled.await?,
+                // What has to wait for its turn is not waited for.
+                Some(_) if !accepted.begun && !accepted.again => {}
+                Some(window) => match tokio::time::timeout(window, settled).await {
+                    Ok(settled) => settled?,
+                    Err(_elapsed) => {}
+                },
+            }
         }
-        let task = accepted.watching.task;
-        let task = self.task_json(task, history_length).await?;
+        let key = accepted.watching.task;
+        let task = self.task_json(key, history_length).await?;
         // Looked for after the task was read, so that no task is shown that a reply has ended.
-        Ok(match accepted.reply(self).await? {
-            Some((_, reply)) => wrap_message(&reply),
-            None => wrap_task_json(&task),
-        })
+        if let Some((_, reply)) = accepted.reply(self).await? {
+            return Ok(wrap_message(&reply));
+        }
+        if accepted.number == Number::FIRST
+            && let Some(last) = self.final_message(rule, key).await?
+        {
+            return Ok(wrap_message(&last));
+        }
+        Ok(wrap_task_json(&task))
     }
 
     /// The stream of a message that may have been sent before.
@@ -204,6 +229,12 @@ impl Inner {
             };
         }
         if !message.task_id.is_empty() {
+            if served.policy.behaviour.continuation == Continuation::Deny {
+                return match Box::pin(self.earlier(caller, mark)).await? {
+                    Some(accepted) => Ok(Accepted::Followed(accepted)),
+                    None => Err(Box::pin(self.no_continuation(caller, &message.task_id)).await),
+                };
+            }
             let done = self.begin_follow_up(caller, served, request, mark);
             return done.await.map(Accepted::Followed);
         }
@@ -242,6 +273,17 @@ impl Inner {
     ) -> impl Future<Output = Result<Followed, EngineError>> + use<> {
         let (inner, caller, served) = (Arc::clone(self), caller.clone(), Arc::clone(served));
         self.see_through(async move { inner.follow_up(&caller, &served, request, mark).await })
+    }
+
+    /// Why a message to a task that exists, or does not, is not taken.
+    async fn no_continuation(&self, caller: &Caller, id: &str) -> EngineError {
+        let shown: String = id.chars().take(ID_SHOWN_MAX).collect();
+        let what = match self.find(caller, id).await {
+            Ok(_) => format!("Client-supplied taskId {shown:?} is not supported for message/send."),
+            Err(EngineError::TaskNotFound { .. }) => format!("Unknown taskId {shown:?}."),
+            Err(error) => return error,
+        };
+        EngineError::invalid("message.taskId", format!("{what} {INSTEAD_OF_TASK_ID}"))
     }
 
     /// Why a new task did not come about, or which one it is a repeat of.
@@ -295,18 +337,34 @@ impl Inner {
             if let Err(refusal) = draft.command(command, self.now()) {
                 return self.refused(caller, refusal, mark).await;
             }
-            let slot = self.free_slot(served);
+            let nothing = self.outcome_of_nothing(&served.policy, &head.identity, &message);
+            let slot = match &nothing {
+                Some(_) => None,
+                None => self.free_slot(served),
+            };
+            if let Some(outcome) = nothing {
+                let settle = Command::Settle {
+                    turn: number,
+                    outcome,
+                };
+                draft
+                    .command(settle, self.now())
+                    .map_err(|refusal| EngineError::Internal(Box::new(refusal)))?;
+                draft.forget_turn(number);
+            }
             let holding = self.holding();
             let (change, _) = draft.into_change(Terms {
                 lease_to: slot.is_some().then_some(holding.id),
                 once: mark.map(|mark| mark.once(number)),
-                context_turns_max: served.policy.context_turns_max,
+                context_turns_max: served.policy.context_turns(),
                 agent_turns_max: served.policy.queue_max,
                 ..Terms::default()
             });
             match self.store.commit(change).await {
                 Ok(applied) => {
-                    if let (Some(slot), true) = (slot, born_leased(&applied, number)) {
+                    self.interrupt(&served.policy, &applied.head, number).await;
+                    let begun = born_leased(&applied, number);
+                    if let (Some(slot), true) = (slot, begun) {
                         let lease = Lease {
                             turn: TurnRef { task, number },
                             agent: caller.scope.agent.clone(),
@@ -319,7 +377,13 @@ impl Inner {
                         watching,
                         number,
                         again: false,
+                        begun,
                     });
+                }
+                Err(ChangeError::ContextFull)
+                    if served.policy.behaviour.on_busy == OnBusy::Reject =>
+                {
+                    return Err(EngineError::Unsupported(BUSY.to_owned()));
                 }
                 Err(ChangeError::Conflict) => self.hub.forget(task),
                 Err(ChangeError::Repeated(hit)) => return self.sent_before(hit, mark),
@@ -382,6 +446,7 @@ impl Inner {
             watching: self.hub.watch(hit.task),
             number: hit.number,
             again: true,
+            begun: false,
         })
     }
 
@@ -402,6 +467,10 @@ pub(super) fn born_leased(applied: &Applied, number: Number) -> bool {
         .is_some_and(|turn| turn.state == TurnState::Leased)
 }
 
+/// How much of an id is repeated to whoever sent it.
+const ID_SHOWN_MAX: usize = 128;
+const INSTEAD_OF_TASK_ID: &str =
+    "Use tasks/get to poll an existing task, or omit taskId when sending a new message.";
 const CONTEXT_FULL: EngineError = EngineError::Exhausted("too many messages wait in this context");
 const AGENT_FULL: EngineError = EngineError::Exhausted("too many messages wait for this agent");
 

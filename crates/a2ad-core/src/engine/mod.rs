@@ -5,6 +5,7 @@
 //! if somebody was faster. What agents say comes back the same way. There is no second door.
 
 mod accept;
+mod busy;
 mod cache;
 mod cancel;
 mod content;
@@ -12,10 +13,13 @@ mod cursor;
 mod dispatch;
 mod draft;
 mod error;
+mod failure;
 mod hub;
 mod idempotency;
 mod list;
+mod passes;
 mod read;
+mod reply;
 mod run;
 mod speak;
 mod submit;
