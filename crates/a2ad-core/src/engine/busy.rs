@@ -1,14 +1,12 @@
 //! Messages to a context in which an agent is at work, where they do not simply wait.
 
-use std::sync::Arc;
-
 use super::cancel::NotDone;
 use super::{EngineError, Inner, Served};
 use crate::agent::{AgentPolicy, Asked};
 use crate::behaviour::OnBusy;
 use crate::keys::{Number, TurnRef};
 use crate::store::{Change, ContextChoice, Once};
-use crate::task::{Command, Head, Outcome, TurnState};
+use crate::task::{Command, Head, Outcome, TurnHead, TurnState};
 
 /// What is said to a message that comes while the agent is at work, if it does not wait.
 pub(super) const BUSY: &str = "Task is already working.";
@@ -45,17 +43,10 @@ impl Inner {
         Ok(Some(Box::new(change)))
     }
 
-    /// Cancels what stands before this turn in its context, where messages interrupt. Messages to
-    /// the same task do not interrupt each other: the task would end with all of them.
-    pub(super) async fn interrupt(
-        self: &Arc<Self>,
-        policy: &AgentPolicy,
-        head: &Head,
-        number: Number,
-    ) {
-        let waits = |head: &Head| head.turn(number).map(|turn| turn.state);
-        if policy.behaviour.on_busy != OnBusy::Interrupt || waits(head) != Some(TurnState::Waiting)
-        {
+    /// Cancels what stands before this turn in its context. Messages to the same task do not interrupt each other: the task would end with all of them.
+    pub(super) async fn interrupt(&self, head: &Head, number: Number) {
+        let waits = |turn: &TurnHead| turn.state == TurnState::Waiting;
+        if !head.turn(number).is_some_and(waits) {
             return;
         }
         let task = head.identity.key;

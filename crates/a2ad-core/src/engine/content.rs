@@ -98,6 +98,9 @@ pub(super) fn as_shown(policy: &AgentPolicy, message: &Message) -> Option<Messag
 
 /// The same for the messages before it.
 pub(super) fn show_history(policy: &AgentPolicy, history: &mut [Message]) {
+    if policy.behaviour.unsupported_input == UnsupportedInput::Error {
+        return;
+    }
     for said in history.iter_mut().filter(|said| said.role == Role::User) {
         if let Some(shown) = as_shown(policy, said) {
             *said = shown;

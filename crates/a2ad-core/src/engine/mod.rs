@@ -14,6 +14,7 @@ mod dispatch;
 mod draft;
 mod error;
 mod failure;
+mod follow_up;
 mod hub;
 mod idempotency;
 mod list;

@@ -90,12 +90,8 @@ impl Inner {
         rule: ReplyRule,
         task: TaskKey,
     ) -> Result<Option<Message>, EngineError> {
-        if !rule.may_be_message() {
-            return Ok(None);
-        }
-        let completed = |state| state == TaskState::Completed;
         let head = self.head(task).await?;
-        if !head.is_some_and(|head| completed(head.state)) {
+        if head.is_none_or(|head| head.state != TaskState::Completed) {
             return Ok(None);
         }
         let fold = self.fold(task, None).await?;

@@ -19,7 +19,7 @@ use super::run::{Begin, Ended, Lease, Live, Warm};
 use super::speak::{Silenced, Voice};
 use super::{Caller, EngineError, Inner, Served};
 use crate::agent::{AgentPolicy, Asked, Say};
-use crate::behaviour::EmptyInput;
+use crate::behaviour::{Behaviour, EmptyInput, OnBusy};
 use crate::keys::{Attempt, ContextKey, Number, TaskKey, TurnRef};
 use crate::store::{Change, ChangeError, ContextChoice, Once, SHORT_JOURNAL};
 use crate::task::{Command, Entry, Fold, Head, Identity, Outcome};
@@ -49,26 +49,27 @@ pub(super) trait Answer {
     type Told;
     /// Whether that takes the task as it ended up.
     const FOLDS: bool;
-    /// Tells of `change`. `fold` is the task as it ended up; it is empty if nobody needs it and the
+    /// Tells of `change` of an agent that behaves so. `fold` is the task as it ended up; it is empty if nobody needs it and the
     /// agent did not reply directly.
-    fn tell(self, change: &Change, fold: Fold) -> Self::Told;
+    fn tell(self, behaviour: &Behaviour, change: &Change, fold: Fold) -> Self::Told;
 }
 
 /// The response to SendMessage.
 pub(super) struct AsResponse {
     pub(super) history_length: Option<i32>,
-    pub(super) rule: ReplyRule,
+    pub(super) blocking: bool,
 }
 
 impl Answer for AsResponse {
     type Told = Bytes;
     const FOLDS: bool = true;
 
-    fn tell(self, _change: &Change, mut fold: Fold) -> Bytes {
+    fn tell(self, behaviour: &Behaviour, _change: &Change, mut fold: Fold) -> Bytes {
         if let Some(reply) = fold.reply() {
             return wrap_message(reply);
         }
-        if let Some(last) = self.rule.final_message(&fold.task, Duration::ZERO) {
+        let rule = ReplyRule::new(behaviour, self.blocking);
+        if let Some(last) = rule.final_message(&fold.task, Duration::ZERO) {
             return wrap_message(&last);
         }
         limit_history(&mut fold.task, self.history_length);
@@ -92,7 +93,7 @@ impl Answer for AsStream {
     type Told = Journal;
     const FOLDS: bool = false;
 
-    fn tell(self, change: &Change, fold: Fold) -> Journal {
+    fn tell(self, _behaviour: &Behaviour, change: &Change, fold: Fold) -> Journal {
         Journal {
             task: change.head.identity.key,
             version: change.head.version,
@@ -186,7 +187,7 @@ impl Inner {
         let once = mark.map(|mark| mark.once(number));
         if let Some(outcome) = self.outcome_of_nothing(&served.policy, &identity, &asked.message) {
             let (change, fold) = self.settled(head, asked, context, once, outcome)?;
-            let told = answer.tell(&change, fold);
+            let told = answer.tell(&served.policy.behaviour, &change, fold);
             return Ok(Submission::Whole(WholeTurn { change, told }));
         }
         let slot = self.free_slot(served);
@@ -202,7 +203,7 @@ impl Inner {
                     draft.reserve(says.len() + 3);
                     let draft = self.submitted(draft, asked)?;
                     let (change, fold) = self.whole_turn(draft, served, lease, says, ended, once);
-                    let told = answer.tell(&change, fold);
+                    let told = answer.tell(&served.policy.behaviour, &change, fold);
                     return Ok(Submission::Whole(WholeTurn { change, told }));
                 }
                 Err(live) => Work::Begun(live),
@@ -379,7 +380,9 @@ impl Opening {
             Ok(applied) => applied,
             Err(error) => return inner.not_submitted(error, mark),
         };
-        inner.interrupt(&served.policy, &applied.head, number).await;
+        if served.policy.behaviour.on_busy == OnBusy::Interrupt {
+            Box::pin(inner.interrupt(&applied.head, number)).await;
+        }
         let begun = born_leased(&applied, number);
         if let (Some(slot), Some(fold), true) = (slot, fold, begun) {
             let head = applied.head;
