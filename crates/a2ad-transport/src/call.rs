@@ -264,7 +264,10 @@ impl Call {
                 return Ok(Reply::Result(mount.card.plain(&inner.address)));
             }
             Request::Subscribe(request, _) => {
-                let opened = engine.subscribe(&caller, request, after);
+                let opened = match generation {
+                    Generation::V10 => engine.subscribe(&caller, request, after),
+                    Generation::V03 => engine.resubscribe(&caller, request, after),
+                };
                 return Box::pin(open(opened, false, &inner.limits)).await;
             }
         };

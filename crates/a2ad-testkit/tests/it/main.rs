@@ -30,6 +30,7 @@ mod negotiation;
 mod oracle;
 mod parameters;
 mod parity;
+mod policies;
 mod replies;
 mod restarts;
 mod shapes;
