@@ -56,6 +56,15 @@ impl Environment {
         }
     }
 
+    /// That of the agent that the Python SDK of protocol 0.3 serves.
+    pub(crate) fn interop_03(tools: &Path) -> Self {
+        Self {
+            tools: tools.to_owned(),
+            name: "python03",
+            requirements: vec![root().join("interop/servers/python03/requirements.txt")],
+        }
+    }
+
     /// That of the servers that a2ad is measured against.
     pub(crate) fn bench(tools: &Path) -> Self {
         Self {

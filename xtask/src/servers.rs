@@ -38,6 +38,15 @@ const SDKS: &[Sdk] = &[
         name: "rust",
         server: rust_server,
     },
+    // Of protocol 0.3.
+    Sdk {
+        name: "python03",
+        server: |place| python_server_of(&Environment::interop_03(&place.tools), "python03"),
+    },
+    Sdk {
+        name: "js03",
+        server: |place| js_server_of(place, "js03"),
+    },
 ];
 
 pub(crate) fn run(place: &Place) -> Result<()> {
@@ -94,18 +103,25 @@ fn tests() -> Command {
 }
 
 fn python_server(place: &Place) -> Result<Command> {
-    let environment = Environment::interop(&place.tools);
+    python_server_of(&Environment::interop(&place.tools), "python")
+}
+
+fn python_server_of(environment: &Environment, name: &str) -> Result<Command> {
     environment.install()?;
     let mut command = environment.python();
-    command.arg(sources("python").join("server.py"));
+    command.arg(sources(name).join("server.py"));
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     Ok(command)
 }
 
 fn js_server(place: &Place) -> Result<Command> {
-    let folder = place.work.join("servers").join("js");
+    js_server_of(place, "js")
+}
+
+fn js_server_of(place: &Place, name: &str) -> Result<Command> {
+    let folder = place.work.join("servers").join(name);
     let environment = Environment::interop(&place.tools);
-    let node = node_packages(&environment, &sources("js"), &folder, Some("server.mjs"))?;
+    let node = node_packages(&environment, &sources(name), &folder, Some("server.mjs"))?;
     let mut command = Command::new(node);
     command.arg(folder.join("server.mjs"));
     Ok(command)

@@ -1,6 +1,7 @@
 //! Agents that know protocol 0.3 only, over HTTP: the client speaks it, and its users do not notice.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use a2ad_client::{Binding, CallOptions, Client, text};
 use a2ad_proto::{
@@ -226,6 +227,7 @@ async fn v03_03_streams_are_bare_events_and_go_on_after_a_cut() {
         json!({"kind": "artifact-update", "taskId": "t", "contextId": "c", "append": append,
             "artifact": {"artifactId": "a", "parts": [{"kind": "text", "text": text}]}})
     };
+    let subscribed = AtomicBool::new(false);
     let liar = agent(&["JSONRPC"], move |asked| {
         let frames = match asked.json()["method"].as_str().unwrap() {
             "message/stream" => vec![
@@ -233,12 +235,12 @@ async fn v03_03_streams_are_bare_events_and_go_on_after_a_cut() {
                 chunk("one ", false),
             ],
             // No snapshot: 0.3 promises none.
-            "tasks/resubscribe" => vec![chunk("two", true), update("completed", true)],
+            "tasks/resubscribe" => {
+                subscribed.store(true, Ordering::Relaxed);
+                vec![chunk("two", true), update("completed", true)]
+            }
             "tasks/get" => {
-                let task = json!({"kind": "task", "id": "t", "contextId": "c",
-                    "status": {"state": "completed"},
-                    "artifacts": [{"artifactId": "a", "parts": [
-                        {"kind": "text", "text": "one "}, {"kind": "text", "text": "two"}]}]});
+                let task = kept(subscribed.load(Ordering::Relaxed));
                 return ok(&rpc(&task));
             }
             other => panic!("{other}"),
@@ -252,12 +254,13 @@ async fn v03_03_streams_are_bare_events_and_go_on_after_a_cut() {
     assert_eq!(assembly.text(), "one two");
     let task = assembly.task().unwrap();
     assert_eq!(task.status.state, TaskState::Completed);
-    let methods: Vec<Value> = liar
+    let mut methods: Vec<Value> = liar
         .calls()
         .iter()
         .map(|it| it.json()["method"].clone())
         .collect();
-    assert_eq!(methods[..2], ["message/stream", "tasks/resubscribe"]);
+    methods.retain(|it| it != "tasks/get");
+    assert_eq!(methods, ["message/stream", "tasks/resubscribe"]);
 }
 
 #[tokio::test]
@@ -266,6 +269,9 @@ async fn v03_14_streams_of_http_json_are_wrapped_and_may_be_subscribed_to_by_get
         if asked.line.starts_with("POST") {
             let refused = r#"{"detail":"Method Not Allowed"}"#;
             return Lie::Say(answer("405 Method Not Allowed", "", refused));
+        }
+        if asked.line.starts_with("GET /at/v1/tasks/t ") {
+            return ok(&done_working());
         }
         assert!(
             asked.line.starts_with("GET /at/v1/tasks/t:subscribe "),
@@ -287,6 +293,86 @@ async fn v03_14_streams_of_http_json_are_wrapped_and_may_be_subscribed_to_by_get
     };
     assert_eq!(update.status.state, TaskState::Canceled);
     assert!(soon(events.next()).await.is_none());
+}
+
+/// The task as it is kept, when its first chunk has come or at its end.
+fn kept(ended: bool) -> Value {
+    let part = |text: &str| json!({"kind": "text", "text": text});
+    let (state, parts) = match ended {
+        false => ("working", vec![part("one ")]),
+        true => ("completed", vec![part("one "), part("two")]),
+    };
+    json!({"kind": "task", "id": "t", "contextId": "c", "status": {"state": state},
+        "artifacts": [{"artifactId": "a", "parts": parts}]})
+}
+
+/// A subscription begins with the task, although 0.3 promises none: it is asked for. What comes twice is told once.
+#[tokio::test]
+async fn a_subscription_begins_with_the_task() {
+    for with_task in [false, true] {
+        let subscribed = AtomicBool::new(false);
+        let liar = agent(&["JSONRPC"], move |asked| {
+            if asked.json()["method"] == "tasks/get" {
+                return ok(&rpc(&kept(subscribed.load(Ordering::Relaxed))));
+            }
+            subscribed.store(true, Ordering::Relaxed);
+            let mut frames = vec![
+                json!({"kind": "artifact-update", "taskId": "t", "contextId": "c", "append": true,
+                    "artifact": {"artifactId": "a", "parts": [{"kind": "text", "text": "two"}]}}),
+                json!({"kind": "status-update", "taskId": "t", "contextId": "c",
+                    "status": {"state": "completed"}, "final": true}),
+            ];
+            if with_task {
+                frames.insert(0, kept(false));
+            }
+            let frames: Vec<_> = frames.iter().map(|it| (None, rpc(it))).collect();
+            events(&frames)
+        })
+        .await;
+        let client = liar.client().await;
+        let mut events = client.subscribe("t");
+        let mut tasks = 0;
+        let first = soon(events.next()).await.unwrap().unwrap();
+        assert!(
+            matches!(first.response, StreamResponse::Task(_)),
+            "{first:?}"
+        );
+        while let Some(event) = soon(events.next()).await {
+            tasks += usize::from(matches!(event.unwrap().response, StreamResponse::Task(_)));
+        }
+        assert_eq!(tasks, 0);
+        assert_eq!(events.assembly().text(), "one two");
+    }
+}
+
+/// A task that has ended is told, and one that cannot be followed is asked for now and then.
+#[tokio::test]
+async fn a_task_that_cannot_be_followed_is_looked_at() {
+    let liar = agent(&["JSONRPC"], |asked| {
+        match asked.json()["method"] == "tasks/get" {
+            true => ok(&rpc(&done())),
+            false => panic!("it has ended"),
+        }
+    })
+    .await;
+    let assembly = soon(liar.client().await.subscribe("t").finish()).await;
+    is_done(assembly.unwrap().task().unwrap());
+
+    let asked_for = AtomicUsize::new(0);
+    let liar = agent(&["JSONRPC"], move |asked| {
+        if asked.json()["method"] != "tasks/get" {
+            let error = json!({"code": -32001, "message": "Task not found"});
+            return ok(&json!({"jsonrpc": "2.0", "id": "1", "error": error}));
+        }
+        let task = match asked_for.fetch_add(1, Ordering::Relaxed) {
+            0..3 => json!({"kind": "task", "id": "t", "contextId": "c", "status": {"state": "input-required"}}),
+            _ => done(),
+        };
+        ok(&rpc(&task))
+    })
+    .await;
+    let assembly = soon(liar.client().await.subscribe("t").finish()).await;
+    is_done(assembly.unwrap().task().unwrap());
 }
 
 fn done_working() -> Value {
@@ -440,7 +526,7 @@ async fn a_tenant_is_not_dropped_silently() {
 /// What is no 0.3 either is an error that shows it.
 #[tokio::test]
 async fn answers_that_are_not_of_0_3_are_errors() {
-    let count = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = Arc::new(AtomicUsize::new(0));
     let lies = [
         json!({"kind": "task", "id": 5}),
         json!({"kind": "dance"}),
@@ -451,7 +537,7 @@ async fn answers_that_are_not_of_0_3_are_errors() {
     let all = lies.len();
     let counted = Arc::clone(&count);
     let liar = agent(&["JSONRPC"], move |_| {
-        let at = counted.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let at = counted.fetch_add(1, Ordering::Relaxed);
         ok(&rpc(&lies[at % lies.len()]))
     })
     .await;

@@ -127,7 +127,8 @@ fn right(method: &str) -> Answer {
             &SendMessageResponse::Task(task()),
             Dialect::Proto,
         )),
-        "GetTask" | "CancelTask" => one(v03::pb::write_task(&task(), Dialect::Proto)),
+        "GetTask" => one(v03::pb::write_task(&working, Dialect::Proto)),
+        "CancelTask" => one(v03::pb::write_task(&task(), Dialect::Proto)),
         "SendStreamingMessage" | "TaskSubscription" => {
             let frames = [
                 (StreamResponse::Task(working), false),
@@ -172,7 +173,8 @@ async fn v03_17_every_operation_has_its_0_3_name_and_message() {
     let client = client(to);
     let sent = soon(client.send(text("x"))).await.unwrap();
     assert_eq!(sent, SendMessageResponse::Task(task()));
-    assert_eq!(soon(client.get("t")).await.unwrap(), task());
+    let state = soon(client.get("t")).await.unwrap().status.state;
+    assert_eq!(state, TaskState::Working);
     assert_eq!(soon(client.cancel("t")).await.unwrap(), task());
     let assembly = soon(client.stream(text("x")).finish()).await.unwrap();
     let state = assembly.task().unwrap().status.state;
@@ -194,7 +196,13 @@ async fn v03_17_every_operation_has_its_0_3_name_and_message() {
     let card = soon(client.extended_card()).await.unwrap();
     assert_eq!(card.name, "more");
 
-    let seen = seen.lock().unwrap().clone();
+    let mut seen = seen.lock().unwrap().clone();
+    // What is subscribed to is asked for as well.
+    let mut got = 0;
+    seen.retain(|(path, _)| {
+        got += usize::from(path.ends_with("/GetTask"));
+        got < 2 || !path.ends_with("/GetTask")
+    });
     let paths: Vec<&str> = seen.iter().map(|(path, _)| &**path).collect();
     let methods = [
         "SendMessage",
