@@ -24,6 +24,11 @@ pub(crate) enum Opened {
 }
 
 impl Opened {
+    /// Whether other instances may use it, too.
+    pub(crate) const fn is_shared(&self) -> bool {
+        matches!(self, Self::Postgres { .. })
+    }
+
     /// Opens what is configured; `hub` will hear of what is committed.
     pub(crate) async fn open(config: &Config, hub: Arc<Hub>) -> Result<Self, StartError> {
         match &config.database_url {

@@ -30,6 +30,9 @@ const CANCEL_WAIT: Duration = Duration::from_secs(5);
 const RETENTION_EVERY: Duration = Duration::from_secs(60);
 /// How long connections may take to finish once nothing runs any more.
 const CONNECTIONS_DRAIN: Duration = Duration::from_secs(2);
+/// How long everything is still answered once nothing runs any more, if others go on: whoever was on a stream that ends
+/// with us asks again at once, maybe on a connection that he has kept for long.
+const LAST_CALLS: Duration = Duration::from_secs(1);
 /// How long the engine may take to let go when its store is gone.
 const FAREWELL: Duration = Duration::from_secs(2);
 
@@ -345,7 +348,12 @@ impl Running {
             match &end {
                 // Streams and blocked calls stay open while turns finish: they are what the
                 // callers wait for.
-                Ok(()) => self.engine.drain(self.patience).await,
+                Ok(()) => {
+                    self.engine.drain(self.patience).await;
+                    if self.database.is_shared() {
+                        tokio::time::sleep(LAST_CALLS.min(self.patience)).await;
+                    }
+                }
                 Err(reason) => {
                     tracing::error!(reason = %reason, "the database stopped");
                     let drained = self.engine.drain(Duration::ZERO);

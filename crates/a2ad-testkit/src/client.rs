@@ -51,9 +51,20 @@ impl From<Error> for Failure {
                 message: refusal.message.clone(),
             },
             Error::NotA2a { .. } => panic!("{error}"),
-            other => Self::Broken(Broken(other.to_string())),
+            other => Self::Broken(Broken(with_causes(&other))),
         }
     }
+}
+
+/// An error with all that led to it, in a line.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text.push_str(&format!(": {error}"));
+        cause = error.source();
+    }
+    text
 }
 
 /// One frame of a stream.

@@ -139,6 +139,8 @@ struct Inner {
     running: Mutex<HashMap<TurnRef, CancellationToken>>,
     /// Turns that run, and messages and cancels that are being taken.
     turns: TaskTracker,
+    /// Messages and cancels that are being taken after all turns have ended.
+    late: TaskTracker,
     background: TaskTracker,
     /// When the store was last asked whether it can be written, and what it said.
     checked: Mutex<Option<(Instant, Result<(), StoreError>)>>,
@@ -218,6 +220,7 @@ impl Engine {
             keys: Mutex::new(0..0),
             running: Mutex::default(),
             turns: TaskTracker::new(),
+            late: TaskTracker::new(),
             background: TaskTracker::new(),
             checked: Mutex::default(),
             life: Life::default(),
@@ -264,7 +267,8 @@ impl Engine {
 
     /// Stops: begins no more work, lets what runs finish for as long as `patience`, then hands the
     /// rest back, ends streams after a whole frame and answers blocked sends with the task as it
-    /// is. Done when nothing of the engine runs any more.
+    /// is. Done when nothing of the engine runs any more, but for messages that are still coming in
+    /// for others: whoever lets them in has to wait for them.
     pub async fn drain(&self, patience: Duration) {
         let inner = &self.inner;
         inner.life.closing.cancel();
@@ -302,6 +306,15 @@ impl Inner {
         Ok(())
     }
 
+    /// What the end waits for, or what it does not: there may always be more of what comes in last.
+    fn waited_for(&self) -> &TaskTracker {
+        if self.life.over.is_cancelled() {
+            &self.late
+        } else {
+            &self.turns
+        }
+    }
+
     /// Does `work` to its end, also if whoever waits for it goes away: a handler's future dies
     /// with its connection, but what is committed has to be followed up.
     fn see_through<T, W>(&self, work: W) -> impl Future<Output = W::Output> + use<T, W>
@@ -309,7 +322,7 @@ impl Inner {
         T: Send + 'static,
         W: Future<Output = Result<T, EngineError>> + Send + 'static,
     {
-        let done = self.turns.spawn(work.in_current_span());
+        let done = self.waited_for().spawn(work.in_current_span());
         async move {
             match done.await {
                 Ok(result) => result,

@@ -217,7 +217,7 @@ impl Inner {
         wanted: impl Fn(&Head) -> bool,
     ) -> Result<(), EngineError> {
         // Where others may bring it about, a stop leaves it the time that turns have.
-        let _waited_for = (!self.store.exclusive()).then(|| self.turns.token());
+        let _waited_for = (!self.store.exclusive()).then(|| self.waited_for().token());
         loop {
             let changed = watching.changed();
             tokio::pin!(changed);

@@ -85,8 +85,9 @@ pub enum OpenError {
     },
     /// The user may not do what we have to.
     #[error(
-        "the user may not use schema a2ad of {server} ({detail}): \
-         run `CREATE SCHEMA a2ad AUTHORIZATION` that user, as the owner of the database"
+        "the user may not use schema a2ad of {server} ({detail}): if there is no such schema yet, \
+         run `CREATE SCHEMA a2ad AUTHORIZATION` that user, as the owner of the database; \
+         if there is, connect as the user who owns it"
     )]
     Privileges {
         /// Host, port and database.
@@ -216,10 +217,16 @@ pub(crate) async fn prepare(ground: &Ground) -> Result<migrate::Database, OpenEr
 pub(crate) async fn prepare_for_copy(ground: &Ground) -> Result<migrate::Database, OpenError> {
     let until = Instant::now() + ground.options.patience;
     let mut pause = Duration::from_millis(100);
+    let mut told = String::new();
     loop {
         match try_prepare(ground).await {
             Err(error) if error.is_passing() && Instant::now() + pause < until => {
-                tracing::warn!(%error, "the database cannot be reached yet");
+                // Said once, and again if something else is in the way.
+                let text = error.to_string();
+                if text != told {
+                    tracing::warn!(%error, "the database cannot be used yet; trying again");
+                    told = text;
+                }
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(Duration::from_secs(2));
             }

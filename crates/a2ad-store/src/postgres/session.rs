@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{AsyncMessage, Client, Row, Statement};
 use tokio_util::sync::CancellationToken;
@@ -29,6 +30,8 @@ pub(crate) struct Ground {
     pub(crate) tracker: TaskTracker,
     /// The store is being closed.
     pub(crate) stop: CancellationToken,
+    /// When a connection was made the last time: what failed before that is worth another try.
+    connected: Mutex<Option<Instant>>,
 }
 
 impl Ground {
@@ -42,7 +45,17 @@ impl Ground {
             tls,
             tracker: TaskTracker::new(),
             stop: CancellationToken::new(),
+            connected: Mutex::default(),
         })
+    }
+
+    /// Whether somebody has got through since then.
+    pub(crate) fn is_back_since(&self, then: Instant) -> bool {
+        let connected = self
+            .connected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        connected.is_some_and(|connected| connected > then)
     }
 
     /// Ends all connections.
@@ -162,6 +175,12 @@ impl Session {
                 since: row.try_get(1)?,
             };
         }
+        let mut connected = ground
+            .connected
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *connected = Some(Instant::now());
+        drop(connected);
         Ok(session)
     }
 

@@ -28,6 +28,7 @@ pub(crate) struct Slot {
 
 #[derive(Debug)]
 struct Trying {
+    failed: Instant,
     next: Instant,
     pause: Duration,
     why: Arc<str>,
@@ -40,6 +41,7 @@ impl Slot {
             statements,
             current: RwLock::default(),
             trying: Mutex::new(Trying {
+                failed: Instant::now(),
                 next: Instant::now(),
                 pause: PAUSE_MIN,
                 why: Arc::from("not connected yet"),
@@ -48,7 +50,8 @@ impl Slot {
     }
 
     /// The connection, made anew if it is lost. Right after a failed attempt nothing is tried: who
-    /// asks is told what was wrong, instead of waiting for the same.
+    /// asks is told what was wrong, instead of waiting for the same; unless another connection has
+    /// got through since.
     pub(crate) async fn session(&self) -> Result<Shared, Failure> {
         if let Some(session) = self.live().await {
             return Ok(session);
@@ -60,7 +63,7 @@ impl Slot {
         if self.ground.stop.is_cancelled() {
             return Err(Failure::Away(Arc::from("it was closed")));
         }
-        if Instant::now() < trying.next {
+        if Instant::now() < trying.next && !self.ground.is_back_since(trying.failed) {
             return Err(Failure::Away(Arc::clone(&trying.why)));
         }
         match self.connect().await {
@@ -71,7 +74,8 @@ impl Slot {
             }
             Err(failure) => {
                 trying.why = failure.reason();
-                trying.next = Instant::now() + trying.pause;
+                trying.failed = Instant::now();
+                trying.next = trying.failed + trying.pause;
                 trying.pause = (trying.pause * 2).min(PAUSE_MAX);
                 Err(failure)
             }

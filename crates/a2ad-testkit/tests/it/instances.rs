@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use a2ad_pgkit::{Cluster, Durability};
 use a2ad_proto::{GetTaskRequest, ListTasksRequest, StreamResponse, Task, TaskState};
-use a2ad_testkit::client::{at_once, drain, text, text_in, text_to};
+use a2ad_testkit::client::{Client as _, Driven, at_once, drain, text, text_in, text_to};
 use a2ad_testkit::harness::{Binding, Harness, StoreKind};
 use a2ad_testkit::http::call;
 use futures_util::future::join_all;
@@ -239,6 +239,10 @@ async fn a_server_without_its_database_says_so_and_comes_back_by_itself() {
     let database = cluster.create();
     let server = Harness::start_on(Binding::HttpJson, Some(&database)).await;
     let kept = server.client.send(text("words one two")).await.unwrap();
+    let mut clients = Vec::new();
+    for binding in [Binding::JsonRpc, Binding::HttpJson, Binding::Grpc] {
+        clients.push(Driven::connect(server.addr(), binding).await);
+    }
 
     cluster.kill();
     until_ready(&server, false).await;
@@ -258,14 +262,51 @@ async fn a_server_without_its_database_says_so_and_comes_back_by_itself() {
         let shown = String::from_utf8_lossy(&answer.body).into_owned();
         assert!(!shown.contains("postgres"), "{shown}");
     }
+    for client in &clients {
+        let refused = client.send(text("echo x")).await.unwrap_err();
+        assert_eq!(refused.reason(), "UNAVAILABLE", "{client:?}");
+        let refused = client.get(of(&kept)).await.unwrap_err();
+        assert_eq!(refused.reason(), "UNAVAILABLE", "{client:?}");
+    }
 
-    let restarted = tokio::task::spawn_blocking(move || {
-        cluster.restart();
-        cluster
-    });
-    let _cluster = restarted.await.unwrap();
+    let _cluster = restarted(cluster).await;
+    until_ready(&server, true).await;
+    assert_eq!(server.client.get(of(&kept)).await.unwrap(), kept);
+    for client in &clients {
+        let next = client.send(text("echo again")).await.unwrap();
+        assert_eq!(next.status.state, TaskState::Completed);
+    }
+}
+
+/// As after a failover that left the address with the wrong server.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_database_that_has_become_a_standby_is_away_until_it_is_the_primary_again() {
+    let cluster = || Cluster::start(Durability::Full);
+    let cluster = tokio::task::spawn_blocking(cluster).await.unwrap();
+    let database = cluster.create();
+    let server = Harness::start_on(Binding::JsonRpc, Some(&database)).await;
+    let kept = server.client.send(text("words one two")).await.unwrap();
+
+    let standby = cluster.data().join("standby.signal");
+    std::fs::write(&standby, "").unwrap();
+    let mut cluster = restarted(cluster).await;
+    until_ready(&server, false).await;
+    let refused = server.client.send(text("echo x")).await.unwrap_err();
+    assert_eq!(refused.reason(), "UNAVAILABLE");
+
+    cluster.stop();
+    std::fs::remove_file(&standby).unwrap();
+    let _cluster = restarted(cluster).await;
     until_ready(&server, true).await;
     assert_eq!(server.client.get(of(&kept)).await.unwrap(), kept);
     let next = server.client.send(text("echo again")).await.unwrap();
     assert_eq!(next.status.state, TaskState::Completed);
+}
+
+async fn restarted(mut cluster: Cluster) -> Cluster {
+    let restart = move || {
+        cluster.restart();
+        cluster
+    };
+    tokio::task::spawn_blocking(restart).await.unwrap()
 }

@@ -67,6 +67,23 @@ async fn a_wrong_password_is_refused_and_the_right_one_is_not() {
     instance.begin().await;
     instance.store.check().await.unwrap();
     instance.store.close().await;
+
+    // Another user's tables are not ours to use, whatever may be read of them.
+    let database = cluster.create_database();
+    Instance::open(&cluster.url(&database))
+        .await
+        .store
+        .close()
+        .await;
+    let read = format!(
+        "GRANT USAGE ON SCHEMA a2ad TO {GUARDED_USER};
+         GRANT SELECT ON ALL TABLES IN SCHEMA a2ad TO {GUARDED_USER}"
+    );
+    cluster.sql(&database, &read);
+    let error = failure(&guarded_url(cluster.port(), PASSWORD, &database)).await;
+    assert!(matches!(error, OpenError::Privileges { .. }), "{error:?}");
+    let told = error.to_string();
+    assert!(told.contains("connect as the user who owns it"), "{told}");
 }
 
 #[tokio::test]
