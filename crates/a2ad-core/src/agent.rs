@@ -7,6 +7,7 @@ use a2ad_proto::{AgentId, Artifact, ContextId, Message, Metadata, Part, TaskId, 
 use futures_util::future::BoxFuture;
 use tokio_util::sync::CancellationToken;
 
+use crate::behaviour::Behaviour;
 use crate::keys::{Attempt, ContextKey, Owner, PublicIds};
 use crate::modes::Modes;
 use crate::said::Speaker;
@@ -117,29 +118,27 @@ pub(crate) struct TurnShared {
     pub(crate) owner: Owner,
     pub(crate) attempt: Attempt,
     pub(crate) asked: Asked,
+    /// The message as the agent gets it, if that is not as it was sent.
+    pub(crate) shown: Option<Message>,
     pub(crate) deadline: Option<Timestamp>,
     pub(crate) speaker: Speaker,
     pub(crate) stop: CancellationToken,
 }
 
 impl Turn {
-    /// The message to work on.
+    /// The message to work on. Parts that the agent does not take are left out of it or described,
+    /// if its owner chose so.
     #[must_use]
     pub fn message(&self) -> &Message {
-        &self.shared.asked.message
+        let shared = &*self.shared;
+        shared.shown.as_ref().unwrap_or(&shared.asked.message)
     }
 
     /// The text of the message: its text parts, joined by line breaks.
     #[must_use]
     pub fn text(&self) -> String {
-        let texts: Vec<&str> = self
-            .shared
-            .asked
-            .message
-            .parts
-            .iter()
-            .filter_map(Part::as_text)
-            .collect();
+        let parts = &self.message().parts;
+        let texts: Vec<&str> = parts.iter().filter_map(Part::as_text).collect();
         texts.join("\n")
     }
 
@@ -256,14 +255,14 @@ pub struct AgentPolicy {
     pub backoff: Duration,
     /// The longest wait between tries.
     pub backoff_max: Duration,
-    /// What happens to a turn whose holder went away.
-    pub on_restart: OnRestart,
     /// Recognise repeated messages by any id, not only by UUIDs and ULIDs.
     pub idempotency: Idempotency,
     /// The media types that messages to it may have.
     pub input_modes: Modes,
     /// The media types that it answers with.
     pub output_modes: Modes,
+    /// What its owner has chosen where systems differ.
+    pub behaviour: Behaviour,
 }
 
 impl Default for AgentPolicy {
@@ -277,21 +276,12 @@ impl Default for AgentPolicy {
             tries_max: 5,
             backoff: Duration::from_secs(1),
             backoff_max: Duration::from_secs(60),
-            on_restart: OnRestart::Requeue,
             idempotency: Idempotency::UniqueIds,
             input_modes: Modes::default(),
             output_modes: Modes::default(),
+            behaviour: Behaviour::default(),
         }
     }
-}
-
-/// Whether a turn that was cut off is run again: only the agent's owner knows if that is safe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnRestart {
-    /// Run it again, as another try.
-    Requeue,
-    /// Fail the task.
-    Fail,
 }
 
 /// Which message ids name a message for good.

@@ -74,7 +74,11 @@ fn fetch() -> Vec<u128> {
 /// A random version-4 UUID, for ids that carry nothing.
 #[must_use]
 pub fn uuid(random: &dyn Random) -> String {
-    let bits = random.bits();
+    uuid_from(random.bits())
+}
+
+/// The UUID that these bits make.
+pub(crate) fn uuid_from(bits: u128) -> String {
     let bits = (bits & !(0xf << 76)) | (4 << 76);
     let bits = (bits & !(0b11 << 62)) | (0b10 << 62);
     uuid_text(bits)

@@ -8,6 +8,7 @@
 #![warn(clippy::wildcard_enum_match_arm)]
 
 pub mod agent;
+pub mod behaviour;
 pub mod clock;
 #[cfg(feature = "test-util")]
 pub mod contract;

@@ -30,6 +30,8 @@ struct State {
     said: u64,
     taken: u64,
     written: u64,
+    /// Up to where somebody waits for it to be written.
+    flushing: u64,
     over: bool,
 }
 
@@ -73,7 +75,13 @@ impl Speaker {
 
     /// Resolves when all that was said so far is written. Cancel-safe.
     pub(crate) async fn flush(&self) -> Result<(), TurnOver> {
-        let said = self.0.lock().said;
+        let said = {
+            let mut state = self.0.lock();
+            state.flushing = state.said;
+            state.said
+        };
+        // What is held back for more to come is let out now.
+        self.0.spoken.notify_one();
         loop {
             // Registered before looking, so that nothing falls in between.
             let written = self.0.written.notified();
@@ -112,13 +120,21 @@ impl Listener {
         self.0.written.notify_waiters();
     }
 
-    fn is_empty(&self) -> bool {
-        self.0.lock().waiting.is_empty()
+    /// Whether somebody waits for something to be written that is not.
+    pub(crate) fn is_flushing(&self) -> bool {
+        let state = self.0.lock();
+        state.flushing > state.written
     }
 
-    /// Resolves when something has been said that was not taken. Cancel-safe.
+    fn is_idle(&self) -> bool {
+        let state = self.0.lock();
+        state.waiting.is_empty() && state.flushing <= state.written
+    }
+
+    /// Resolves when something has been said that was not taken, or is waited for that was not
+    /// written. Cancel-safe.
     pub(crate) async fn spoken(&self) {
-        while self.is_empty() {
+        while self.is_idle() {
             self.0.spoken.notified().await;
         }
     }
@@ -151,7 +167,6 @@ mod tests {
         let mut says = vec![word(0)];
         listener.take(&mut says);
         assert_eq!(says, [word(0), word(1), word(2)]);
-        assert!(listener.is_empty());
         assert!(listener.spoken().now_or_never().is_none());
     }
 
@@ -178,14 +193,17 @@ mod tests {
         speaker.say(word(1)).await.unwrap();
         let mut flush = std::pin::pin!(speaker.flush());
         assert!(flush.as_mut().now_or_never().is_none());
+        assert!(listener.is_flushing());
         let mut says = Vec::new();
         listener.take(&mut says);
+        assert!(listener.spoken().now_or_never().is_some(), "it is urgent");
         assert!(
             flush.as_mut().now_or_never().is_none(),
             "taken, not written"
         );
         speaker.say(word(2)).await.unwrap();
         listener.note_written();
+        assert!(!listener.is_flushing());
         assert_eq!(flush.as_mut().now_or_never(), Some(Ok(())));
         assert!(speaker.flush().now_or_never().is_none());
         drop(listener);

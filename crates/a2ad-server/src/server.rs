@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::announce::announce;
 use crate::auth;
 use crate::card;
-use crate::config::{AgentConfig, Backend, Config, Listen};
+use crate::config::{AgentConfig, Backend, Config, Listen, Policy};
 use crate::database::Opened;
 use crate::error::{RunError, StartError};
 use crate::meter::{Recorder, UPKEEP};
@@ -120,7 +120,7 @@ impl Server {
         let surroundings = database.surroundings();
         let since = Duration::from_millis(surroundings.clock.now().as_millis().unsigned_abs());
         let options = EngineOptions {
-            agents: agents.iter().map(Chosen::spec).collect(),
+            agents: agents.iter().map(|it| it.spec(&config.policy)).collect(),
             retention: Retention {
                 terminal: config.retention.terminal,
                 interrupted: config.retention.interrupted,
@@ -224,8 +224,8 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn spec(&self) -> AgentSpec {
-        let mut policy = self.config.policy();
+    fn spec(&self, all: &Policy) -> AgentSpec {
+        let mut policy = self.config.for_engine(all);
         card::apply_modes(&self.card, &mut policy);
         AgentSpec {
             id: self.config.id.clone(),

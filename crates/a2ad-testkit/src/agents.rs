@@ -13,6 +13,8 @@ use tokio::sync::Notify;
 ///
 /// - `echo TEXT`: answers the text
 /// - `words TEXT`: the same, word by word, each in a commit of its own
+/// - `chatter N`: N words without a pause
+/// - `passes A|B`: says each word by word, and waits in between until it is written
 /// - `burst N`: N artifacts in one go
 /// - `status TEXT`: a status message, then done
 /// - `reply TEXT`: a direct reply
@@ -31,6 +33,7 @@ use tokio::sync::Notify;
 /// - `long N`: N words, and among them chunks of a table and remarks with metadata, each in a commit of its own
 /// - `orphan-chunk`: adds to an artifact that it never began
 /// - `heard`: answers the metadata of the message
+/// - `where`: answers the name of the conversation under which an agent keeps its state
 /// - `whoami`: answers what it was told about the caller and the request
 #[derive(Debug, Default)]
 pub struct Obedient {
@@ -61,6 +64,20 @@ impl Obedient {
                     over(turn.say_text(word).await)?;
                     // A word that waits for the next one would run together with it.
                     tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            }
+            "chatter" => {
+                for n in 0..rest.parse().unwrap_or(0_u32) {
+                    over(turn.say_text(format!("{n} ")).await)?;
+                }
+            }
+            "passes" => {
+                for pass in rest.split('|') {
+                    for word in pass.split_inclusive(' ') {
+                        over(turn.say_text(word).await)?;
+                        tokio::time::sleep(Duration::from_millis(2)).await;
+                    }
+                    over(turn.flush().await)?;
                 }
             }
             "burst" => {
@@ -163,6 +180,7 @@ impl Obedient {
                 let metadata = metadata.map_or("none", |it| it.as_str());
                 over(turn.say_text(metadata).await)?;
             }
+            "where" => over(turn.say_text(turn.context_key()).await)?,
             "whoami" => {
                 let metadata = turn.request_metadata().map_or("none", |it| it.as_str());
                 let history = turn.history().len();

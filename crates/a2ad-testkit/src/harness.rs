@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use a2ad_pgkit::Cluster;
 use a2ad_proto::{GetTaskRequest, Part, Task};
-use a2ad_server::config::{AgentConfig, Config, Database};
+use a2ad_server::config::{AgentConfig, Config, Database, Policy, Source};
 use a2ad_server::{Handle, Server};
 use tempfile::TempDir;
 
@@ -42,6 +42,7 @@ pub struct Harness {
     handle: Handle,
     folder: TempDir,
     database: Option<Database>,
+    policy: Policy,
 }
 
 impl std::fmt::Debug for Harness {
@@ -71,7 +72,8 @@ impl Harness {
         let folder = TempDir::new().expect("a temporary folder");
         let agent = obedient();
         let database = database.map(|url| url.parse().expect("the address of a database"));
-        let handle = serve(&folder, database.as_ref(), &agent, DRAIN).await;
+        let policy = Policy::default();
+        let handle = serve(&folder, database.as_ref(), &agent, DRAIN, &policy).await;
         Self {
             client: Box::new(Driven::connect(handle.addr(), binding).await),
             agent,
@@ -79,6 +81,7 @@ impl Harness {
             handle,
             folder,
             database,
+            policy,
         }
     }
 
@@ -95,7 +98,8 @@ impl Harness {
         assert!(self.database.is_some(), "a file has one server");
         let folder = TempDir::new().expect("a temporary folder");
         let agent = obedient();
-        let handle = serve(&folder, self.database.as_ref(), &agent, drain).await;
+        let policy = self.policy.clone();
+        let handle = serve(&folder, self.database.as_ref(), &agent, drain, &policy).await;
         Self {
             client: Box::new(Driven::connect(handle.addr(), binding).await),
             agent,
@@ -103,6 +107,7 @@ impl Harness {
             handle,
             folder,
             database: self.database.clone(),
+            policy,
         }
     }
 
@@ -123,6 +128,17 @@ impl Harness {
         self.handle.announce_stop();
     }
 
+    /// Starts the server again, with a policy for its agent, as it is written in a configuration.
+    ///
+    /// # Panics
+    /// When that is no policy.
+    pub async fn adopt(&mut self, policy: &str) {
+        let text = format!("policy: {policy}\nagents: [{{id: any, echo: }}]");
+        let config = Source::yaml("policy", text).read(&|_| None);
+        self.policy = config.expect("a policy").policy;
+        self.restart().await;
+    }
+
     /// Ends the server in good order and starts it again on the same data.
     pub async fn restart(&mut self) {
         self.restart_after(|_| ()).await;
@@ -135,7 +151,8 @@ impl Harness {
         if self.database.is_none() {
             tamper(&self.folder.path().join("data").join("a2ad.db"));
         }
-        self.handle = serve(&self.folder, self.database.as_ref(), &self.agent, DRAIN).await;
+        let database = self.database.as_ref();
+        self.handle = serve(&self.folder, database, &self.agent, DRAIN, &self.policy).await;
         self.client = Box::new(Driven::connect(self.handle.addr(), self.binding).await);
     }
 
@@ -200,8 +217,10 @@ async fn serve(
     database: Option<&Database>,
     agent: &Arc<Obedient>,
     drain: Duration,
+    policy: &Policy,
 ) -> Handle {
     let mut config = Config::default();
+    config.policy = policy.clone();
     if let Some(database) = database {
         config.database_url = database.clone();
     }

@@ -94,6 +94,8 @@ pub(crate) enum Request {
     Subscribe(SubscribeToTaskRequest, Option<Metadata>),
     Push(PushRequest),
     ExtendedCard(GetExtendedAgentCardRequest),
+    /// 0.3 has a method for it over gRPC.
+    PublicCard,
 }
 
 /// Any request about push configurations: there are none yet, so all that matters is whose they would be.
@@ -143,6 +145,7 @@ impl Request {
             Self::Subscribe(request, _) => &request.tenant,
             Self::Push(request) => &request.tenant,
             Self::ExtendedCard(request) => &request.tenant,
+            Self::PublicCard => "",
         }
     }
 
@@ -154,7 +157,7 @@ impl Request {
             Self::Cancel(request) => &request.id,
             Self::Subscribe(request, _) => &request.id,
             Self::Push(request) => &request.task_id,
-            Self::List(_) | Self::ExtendedCard(_) => return None,
+            Self::List(_) | Self::ExtendedCard(_) | Self::PublicCard => return None,
         };
         (!id.is_empty()).then_some(id)
     }
@@ -173,7 +176,11 @@ impl Mount {
     /// Whether the agent has what is asked for (OPS-02).
     fn offers(&self, request: &Request) -> Result<(), Refusal> {
         match request {
-            Request::Send(_) | Request::Get(_) | Request::List(_) | Request::Cancel(_) => Ok(()),
+            Request::Send(_)
+            | Request::Get(_)
+            | Request::List(_)
+            | Request::Cancel(_)
+            | Request::PublicCard => Ok(()),
             Request::Stream(_) | Request::Subscribe(..) if self.streaming => Ok(()),
             Request::Stream(_) | Request::Subscribe(..) => Err(Refusal::NoStreaming),
             Request::Push(_) => Err(Refusal::NoPush),
@@ -251,8 +258,16 @@ impl Call {
             // There is nothing behind them yet; `offers` has said so.
             Request::Push(_) => return Err(Refusal::NoPush.into()),
             Request::ExtendedCard(_) => return Err(Refusal::NoExtendedCard.into()),
+            Request::PublicCard => {
+                let mount = inner.mounts.find(caller.scope.agent.as_str());
+                let mount = mount.ok_or(Refusal::NoSuchTenant)?;
+                return Ok(Reply::Result(mount.card.plain(&inner.address)));
+            }
             Request::Subscribe(request, _) => {
-                let opened = engine.subscribe(&caller, request, after);
+                let opened = match generation {
+                    Generation::V10 => engine.subscribe(&caller, request, after),
+                    Generation::V03 => engine.resubscribe(&caller, request, after),
+                };
                 return Box::pin(open(opened, false, &inner.limits)).await;
             }
         };

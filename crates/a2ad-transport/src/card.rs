@@ -91,6 +91,12 @@ impl Document {
         &self.card
     }
 
+    /// The card as JSON of 1.0 alone, as it is seen at `address`.
+    pub(crate) fn plain(&self, address: &Address) -> Bytes {
+        let card = at(&self.card, self.id.as_deref(), address);
+        a2ad_proto::to_json(&card).into()
+    }
+
     /// The card, or 304 for a caller that has it.
     pub(crate) fn answer(&self, headers: &HeaderMap, audience: Audience<'_>) -> Response<Body> {
         let shown = match audience.forwarded {
@@ -174,12 +180,16 @@ pub(crate) fn preflight() -> Response<Body> {
     response
 }
 
-/// The card as it is seen at `address`.
-fn render(card: &AgentCard, id: Option<&str>, address: &Address) -> Rendered {
-    let card = AgentCard {
+fn at(card: &AgentCard, id: Option<&str>, address: &Address) -> AgentCard {
+    AgentCard {
         supported_interfaces: interfaces(id, address),
         ..card.clone()
-    };
+    }
+}
+
+/// The card as it is seen at `address`.
+fn render(card: &AgentCard, id: Option<&str>, address: &Address) -> Rendered {
+    let card = at(card, id, address);
     let json = Bytes::from(v03::write_hybrid_card(&card));
     let digest = Sha256::digest(&json);
     let hex: String = digest
@@ -199,9 +209,8 @@ fn render(card: &AgentCard, id: Option<&str>, address: &Address) -> Rendered {
 fn interfaces(id: Option<&str>, address: &Address) -> Vec<AgentInterface> {
     let newer = interfaces_of("1.0", id, address);
     let older = interfaces_of("0.3", id, address);
-    let older = older
-        .into_iter()
-        .filter(|each| each.protocol_binding != "GRPC");
+    // 0.3 knows no tenants, so what needs one is not for it.
+    let older = older.into_iter().filter(|each| each.tenant.is_empty());
     newer.into_iter().chain(older).collect()
 }
 

@@ -18,8 +18,9 @@ pub(crate) struct Admitted<'a> {
     pub(crate) active: Active,
 }
 
-/// Whom somebody calls, and with which extensions; who it is and in which version has been found out before. `request` is what could be read of the request, for its tenant; that it could not be read is said
-/// only to those who got this far.
+/// Whom somebody calls, and with which extensions; who it is and in which version has been found out before.
+/// `request` is what could be read of the request, for its tenant; that it could not be read is said only to those
+/// who got this far.
 pub(crate) fn admit<'a>(
     inner: &'a Inner,
     visit: Visit<'a>,

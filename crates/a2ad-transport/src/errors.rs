@@ -289,6 +289,7 @@ impl Fault {
         let is_v03 = generation == Generation::V03;
         a2ad_proto::to_json(&HttpJson {
             kind: is_v03.then(|| v03::error_name(self.kind)),
+            code: is_v03.then(|| self.kind.json_rpc_code()),
             message: is_v03.then_some(&*self.message),
             error: HttpJsonError {
                 code: self.http_status().as_u16(),
@@ -386,6 +387,8 @@ struct JsonRpcError<'a> {
 struct HttpJson<'a> {
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<i32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<&'a str>,
     error: HttpJsonError<'a>,

@@ -66,6 +66,24 @@ impl Method {
         Some((method, Spoken::V03))
     }
 
+    /// The method of that name of the gRPC service of 0.3, which has no list of tasks.
+    pub(crate) fn named_in_v03_service(name: &str) -> Option<Self> {
+        match name {
+            "TaskSubscription" => Some(Self::SubscribeToTask),
+            "ListTaskPushNotificationConfig" => Some(Self::ListTaskPushNotificationConfigs),
+            "GetAgentCard" => Some(Self::GetExtendedAgentCard),
+            _ => Self::named(name).filter(|method| {
+                !matches!(
+                    method,
+                    Self::SubscribeToTask
+                        | Self::ListTaskPushNotificationConfigs
+                        | Self::GetExtendedAgentCard
+                        | Self::ListTasks
+                )
+            }),
+        }
+    }
+
     /// Its name on the wire, in 1.0.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -150,5 +168,34 @@ mod tests {
         }
         let between = Some((M::SendStreamingMessage, Spoken::Both));
         assert_eq!(Method::spoken("StreamMessage"), between);
+    }
+
+    /// DUAL-04.
+    #[test]
+    fn the_service_of_0_3_has_ten_methods_under_its_own_names() {
+        let names = [
+            "SendMessage",
+            "SendStreamingMessage",
+            "GetTask",
+            "CancelTask",
+            "TaskSubscription",
+            "CreateTaskPushNotificationConfig",
+            "GetTaskPushNotificationConfig",
+            "ListTaskPushNotificationConfig",
+            "GetAgentCard",
+            "DeleteTaskPushNotificationConfig",
+        ];
+        for name in names {
+            assert!(Method::named_in_v03_service(name).is_some(), "{name}");
+        }
+        for name in [
+            "ListTasks",
+            "SubscribeToTask",
+            "ListTaskPushNotificationConfigs",
+            "GetExtendedAgentCard",
+            "message/send",
+        ] {
+            assert_eq!(Method::named_in_v03_service(name), None, "{name}");
+        }
     }
 }

@@ -110,7 +110,8 @@ impl Mounts {
         }
     }
 
-    fn find(&self, id: &str) -> Option<&Mount> {
+    /// The agent of that id.
+    pub(crate) fn find(&self, id: &str) -> Option<&Mount> {
         self.all.get(*self.by_id.get(id)?)
     }
 

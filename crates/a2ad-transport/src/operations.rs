@@ -35,6 +35,13 @@ pub(crate) trait Operations: Monitor + Send + Sync {
         request: SubscribeToTaskRequest,
         after: Option<Number>,
     ) -> Opened<'a>;
+    /// The same in 0.3, where a task that has ended can be followed.
+    fn resubscribe<'a>(
+        &'a self,
+        caller: &'a Caller,
+        request: SubscribeToTaskRequest,
+        after: Option<Number>,
+    ) -> Opened<'a>;
     fn ready(&self) -> BoxFuture<'_, Result<(), EngineError>>;
 }
 
@@ -86,6 +93,18 @@ impl Operations for Engine {
     ) -> Opened<'a> {
         Box::pin(async move {
             let frames = Self::subscribe(self, caller, request, after).await?;
+            Ok(Box::new(frames) as Box<dyn FrameSource>)
+        })
+    }
+
+    fn resubscribe<'a>(
+        &'a self,
+        caller: &'a Caller,
+        request: SubscribeToTaskRequest,
+        after: Option<Number>,
+    ) -> Opened<'a> {
+        Box::pin(async move {
+            let frames = Self::resubscribe(self, caller, request, after).await?;
             Ok(Box::new(frames) as Box<dyn FrameSource>)
         })
     }

@@ -4,6 +4,8 @@ use a2ad_core::engine::EngineError;
 use a2ad_proto::v03::{self, Dialect};
 use a2ad_proto::{ListTasksResponse, SendMessageResponse, StreamResponse, Task, from_json};
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header::USER_AGENT;
 use serde::de::DeserializeOwned;
 
 use crate::errors::Fault;
@@ -66,6 +68,20 @@ impl Tongue {
                 Ok(v03::write_event(&event, last, dialect).into())
             }
         }
+    }
+}
+
+/// How a caller of 0.3 has the bytes of files over HTTP+JSON and gRPC. The schema says that they are bytes; the SDKs for
+/// Python and Go put base64 text there, and that for JavaScript does not, so that no one way serves them all (V03-16).
+pub(crate) fn schema_dialect(headers: &HeaderMap) -> Dialect {
+    // Node by itself, its gRPC, and browsers.
+    const PLAIN: [&str; 4] = ["node", "grpc-node", "undici", "mozilla"];
+    let agent = headers.get(USER_AGENT).and_then(|line| line.to_str().ok());
+    let agent = agent.unwrap_or_default().to_ascii_lowercase();
+    if PLAIN.iter().any(|name| agent.starts_with(name)) {
+        Dialect::ProtoPlain
+    } else {
+        Dialect::Proto
     }
 }
 

@@ -8,16 +8,16 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::content::check_content;
 use super::cursor::{EndsAt, Frames, check_cursor};
-use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::{Fingerprint, fingerprint};
 use super::read::{wrap_message, wrap_task_json};
-use super::run::{Begin, Lease};
+use super::reply::ReplyRule;
 use super::submit::{Answer, AsResponse, AsStream, Journal, Opening, Submission};
-use super::{CONFLICTS_MAX, Caller, Engine, EngineError, Inner, Served};
-use crate::keys::{Attempt, Number, TurnRef};
+use super::{Caller, Engine, EngineError, Inner, Served};
+use crate::behaviour::Continuation;
+use crate::keys::Number;
 use crate::store::{Applied, ChangeError, Once, OnceHit};
-use crate::task::{Command, Head, Refusal, TurnState};
+use crate::task::{Head, TurnState};
 
 /// A message that is in the journal.
 enum Accepted<T> {
@@ -34,6 +34,8 @@ pub(super) struct Followed {
     pub(super) number: Number,
     /// The message had been sent before; this is the task it made then.
     pub(super) again: bool,
+    /// Its turn began at once.
+    pub(super) begun: bool,
 }
 
 impl Followed {
@@ -61,13 +63,18 @@ impl Engine {
         let configuration = request.configuration.as_ref();
         let history_length = configuration.and_then(|asked| asked.history_length);
         let blocking = configuration.is_none_or(|asked| !asked.return_immediately);
-        let answer = AsResponse { history_length };
+        let answer = AsResponse {
+            history_length,
+            blocking,
+        };
         let accepted = match inner.accept(caller, request, answer).await? {
             Accepted::Whole(response) => return Ok(response),
             Accepted::Followed(accepted) => accepted,
         };
+        let served = inner.served(&caller.scope.agent)?;
+        let rule = ReplyRule::new(&served.policy.behaviour, blocking);
         // Boxed, so that those who need not wait do not carry what waiting takes.
-        Box::pin(inner.result(accepted, blocking, history_length)).await
+        Box::pin(inner.result(accepted, rule, history_length)).await
     }
 
     /// SendStreamingMessage. Opens with the task as of the entry that the message made, then
@@ -103,6 +110,7 @@ impl Engine {
                 watching: inner.hub.watch(journal.task),
                 number: Number::FIRST,
                 again: false,
+                begun: true,
             },
             Accepted::Followed(accepted) => accepted,
         };
@@ -115,21 +123,36 @@ impl Inner {
     async fn result(
         &self,
         accepted: Followed,
-        blocking: bool,
+        rule: ReplyRule,
         history_length: Option<i32>,
     ) -> Result<Bytes, EngineError> {
-        if blocking {
+        if rule.blocking {
             let number = accepted.number;
             let settled = |head: &Head| head.version >= number && head.is_settled();
-            self.wait_until(&accepted.watching, settled).await?;
+            let mut settled = std::pin::pin!(self.wait_until(&accepted.watching, settled));
+            match rule.fast_path {
+                None => settled.as_mut().await?,
+                // What has to wait for its turn is not waited for.
+                Some(_) if !accepted.begun && !accepted.again => {}
+                Some(window) => match tokio::time::timeout(window, settled.as_mut()).await {
+                    Ok(settled) => settled?,
+                    Err(_elapsed) => {}
+                },
+            }
         }
-        let task = accepted.watching.task;
-        let task = self.task_json(task, history_length).await?;
+        let key = accepted.watching.task;
+        let task = self.task_json(key, history_length).await?;
         // Looked for after the task was read, so that no task is shown that a reply has ended.
-        Ok(match accepted.reply(self).await? {
-            Some((_, reply)) => wrap_message(&reply),
-            None => wrap_task_json(&task),
-        })
+        if let Some((_, reply)) = accepted.reply(self).await? {
+            return Ok(wrap_message(&reply));
+        }
+        if accepted.number == Number::FIRST
+            && rule.may_be_message()
+            && let Some(last) = Box::pin(self.final_message(rule, key)).await?
+        {
+            return Ok(wrap_message(&last));
+        }
+        Ok(wrap_task_json(&task))
     }
 
     /// The stream of a message that may have been sent before.
@@ -204,6 +227,12 @@ impl Inner {
             };
         }
         if !message.task_id.is_empty() {
+            if served.policy.behaviour.continuation == Continuation::Deny {
+                return match Box::pin(self.earlier(caller, mark)).await? {
+                    Some(accepted) => Ok(Accepted::Followed(accepted)),
+                    None => Err(Box::pin(self.no_continuation(caller, &message.task_id)).await),
+                };
+            }
             let done = self.begin_follow_up(caller, served, request, mark);
             return done.await.map(Accepted::Followed);
         }
@@ -221,8 +250,7 @@ impl Inner {
         }
     }
 
-    // These two are no async functions, so that the futures they spawn are no part of their callers'.
-
+    // Not an async function, so that the future it spawns is no part of its callers'.
     fn begin_opening(
         self: &Arc<Self>,
         opening: Box<Opening>,
@@ -231,17 +259,6 @@ impl Inner {
     ) -> impl Future<Output = Result<Followed, EngineError>> + use<> {
         let (inner, served) = (Arc::clone(self), Arc::clone(served));
         self.see_through(async move { opening.commit(&inner, &served, mark).await })
-    }
-
-    fn begin_follow_up(
-        self: &Arc<Self>,
-        caller: &Caller,
-        served: &Arc<Served>,
-        request: Box<SendMessageRequest>,
-        mark: Option<Fingerprint>,
-    ) -> impl Future<Output = Result<Followed, EngineError>> + use<> {
-        let (inner, caller, served) = (Arc::clone(self), caller.clone(), Arc::clone(served));
-        self.see_through(async move { inner.follow_up(&caller, &served, request, mark).await })
     }
 
     /// Why a new task did not come about, or which one it is a repeat of.
@@ -261,103 +278,8 @@ impl Inner {
         }
     }
 
-    async fn follow_up(
-        self: &Arc<Self>,
-        caller: &Caller,
-        served: &Arc<Served>,
-        request: Box<SendMessageRequest>,
-        mark: Option<Fingerprint>,
-    ) -> Result<Followed, EngineError> {
-        let (mut message, metadata, accepted_output_modes) = unpack(request)?;
-        let task = self.find(caller, &message.task_id).await?;
-        let watching = self.hub.watch(task);
-        for _ in 0..CONFLICTS_MAX {
-            let head = self
-                .head(task)
-                .await?
-                .ok_or_else(|| EngineError::not_found(&message.task_id))?;
-            let context_id = head.identity.context_id.as_str();
-            if message.context_id.is_empty() {
-                context_id.clone_into(&mut message.context_id);
-            } else if message.context_id != context_id {
-                return Err(EngineError::invalid(
-                    "message.contextId",
-                    "The task belongs to another context",
-                ));
-            }
-            let mut draft = Draft::new(Head::clone(&head), None);
-            let command = Command::Continue {
-                message: message.clone(),
-                metadata: metadata.clone(),
-                accepted_output_modes: accepted_output_modes.clone(),
-            };
-            let number = head.version.next();
-            if let Err(refusal) = draft.command(command, self.now()) {
-                return self.refused(caller, refusal, mark).await;
-            }
-            let slot = self.free_slot(served);
-            let holding = self.holding();
-            let (change, _) = draft.into_change(Terms {
-                lease_to: slot.is_some().then_some(holding.id),
-                once: mark.map(|mark| mark.once(number)),
-                context_turns_max: served.policy.context_turns_max,
-                agent_turns_max: served.policy.queue_max,
-                ..Terms::default()
-            });
-            match self.store.commit(change).await {
-                Ok(applied) => {
-                    if let (Some(slot), true) = (slot, born_leased(&applied, number)) {
-                        let lease = Lease {
-                            turn: TurnRef { task, number },
-                            agent: caller.scope.agent.clone(),
-                            attempt: Attempt::FIRST,
-                            holding,
-                        };
-                        self.spawn_turn(lease, slot, Begin::Cold);
-                    }
-                    return Ok(Followed {
-                        watching,
-                        number,
-                        again: false,
-                    });
-                }
-                Err(ChangeError::Conflict) => self.hub.forget(task),
-                Err(ChangeError::Repeated(hit)) => return self.sent_before(hit, mark),
-                Err(ChangeError::ContextFull) => return Err(CONTEXT_FULL),
-                Err(ChangeError::AgentFull) => return Err(AGENT_FULL),
-                Err(ChangeError::Store(error)) => return Err(error.into()),
-                Err(error @ ChangeError::Fenced) => {
-                    return Err(EngineError::Internal(Box::new(error)));
-                }
-            }
-        }
-        Err(EngineError::Exhausted("the task changes too fast"))
-    }
-
-    /// A message that the task does not take. If it was taken before, that is the answer.
-    async fn refused(
-        self: &Arc<Self>,
-        caller: &Caller,
-        refusal: Refusal,
-        mark: Option<Fingerprint>,
-    ) -> Result<Followed, EngineError> {
-        if let Some(accepted) = self.earlier(caller, mark).await? {
-            return Ok(accepted);
-        }
-        match refusal {
-            Refusal::Ended(state) => Err(EngineError::Unsupported(format!(
-                "The task has ended as {}; send a new message in its context instead",
-                state.as_str()
-            ))),
-            Refusal::Full(_) => Err(EngineError::Exhausted("the task is full")),
-            Refusal::Fenced | Refusal::NotNow | Refusal::Exists | Refusal::NoSuchArtifact(_) => {
-                Err(EngineError::Internal(Box::new(refusal)))
-            }
-        }
-    }
-
     /// What the message came to if it was sent and taken before.
-    async fn earlier(
+    pub(super) async fn earlier(
         self: &Arc<Self>,
         caller: &Caller,
         mark: Option<Fingerprint>,
@@ -367,7 +289,7 @@ impl Inner {
         hit.map(|hit| self.sent_before(hit, Some(mark))).transpose()
     }
 
-    fn sent_before(
+    pub(super) fn sent_before(
         self: &Arc<Self>,
         hit: OnceHit,
         mark: Option<Fingerprint>,
@@ -382,6 +304,7 @@ impl Inner {
             watching: self.hub.watch(hit.task),
             number: hit.number,
             again: true,
+            begun: false,
         })
     }
 
@@ -402,8 +325,10 @@ pub(super) fn born_leased(applied: &Applied, number: Number) -> bool {
         .is_some_and(|turn| turn.state == TurnState::Leased)
 }
 
-const CONTEXT_FULL: EngineError = EngineError::Exhausted("too many messages wait in this context");
-const AGENT_FULL: EngineError = EngineError::Exhausted("too many messages wait for this agent");
+pub(super) const CONTEXT_FULL: EngineError =
+    EngineError::Exhausted("too many messages wait in this context");
+pub(super) const AGENT_FULL: EngineError =
+    EngineError::Exhausted("too many messages wait for this agent");
 
 impl Fingerprint {
     pub(super) fn once(self, number: Number) -> Once {

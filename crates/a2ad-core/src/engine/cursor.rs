@@ -11,6 +11,7 @@ use bytes::Bytes;
 use super::hub::{Tailed, Watching};
 use super::read::{check_next, limit_history, wrap_message};
 use super::{Caller, Engine, EngineError, Inner};
+use crate::behaviour::Finished;
 use crate::keys::{Number, TaskKey};
 use crate::task::{Entry, Fold, Head, Shape, Snapshot};
 
@@ -61,8 +62,30 @@ impl Engine {
         request: SubscribeToTaskRequest,
         after: Option<Number>,
     ) -> Result<Frames, EngineError> {
+        self.follow(caller, request, after, false).await
+    }
+
+    /// The same for a generation of the protocol in which a task that has ended can be followed:
+    /// where its owner has chosen nothing else, the stream is the task and its last event.
+    pub async fn resubscribe(
+        &self,
+        caller: &Caller,
+        request: SubscribeToTaskRequest,
+        after: Option<Number>,
+    ) -> Result<Frames, EngineError> {
+        self.follow(caller, request, after, true).await
+    }
+
+    async fn follow(
+        &self,
+        caller: &Caller,
+        request: SubscribeToTaskRequest,
+        after: Option<Number>,
+        finished_as_stream: bool,
+    ) -> Result<Frames, EngineError> {
         request.check()?;
         let inner = &self.inner;
+        let served = inner.served(&caller.scope.agent)?;
         let task = inner.find(caller, &request.id).await?;
         let watching = inner.hub.watch(task);
         let head = inner
@@ -73,14 +96,33 @@ impl Engine {
             check_cursor(after, &head)?;
             return Ok(Frames::after(inner, watching, after, EndsAt::Terminal));
         }
-        if head.state.is_terminal() {
+        match served.policy.behaviour.finished {
+            Finished::NotFound if head.is_settled() => {
+                return Err(EngineError::not_found(&request.id));
+            }
+            Finished::Replay if head.state.is_terminal() => {
+                let ends_at = EndsAt::Terminal;
+                return Ok(Frames::after(inner, watching, Number::ZERO, ends_at));
+            }
+            Finished::Spec | Finished::Replay | Finished::NotFound => {}
+        }
+        if head.state.is_terminal() && !finished_as_stream {
             return Err(EngineError::Unsupported(
                 "The task has ended; GetTask shows its result, and Last-Event-ID replays its events"
                     .to_owned(),
             ));
         }
         let frozen = inner.frozen(&head).await?;
-        Ok(Frames::from_snapshot(inner, watching, &head, &frozen))
+        let mut frames = Frames::from_snapshot(inner, watching, &head, &frozen);
+        if head.state.is_terminal() {
+            // The last entry of a task that has ended is its end.
+            let before = Number(frozen.version.0.saturating_sub(1));
+            frames.after = before;
+            let end = inner.store.read(task, before, 1).await?;
+            let end = frames.show(end);
+            frames.opening.extend(end);
+        }
+        Ok(frames)
     }
 }
 

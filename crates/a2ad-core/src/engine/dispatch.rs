@@ -9,12 +9,14 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::cancel::NotDone;
 use super::draft::backoff_millis;
+use super::failure;
 use super::run::{Begin, Lease};
 use super::{EngineError, Holding, Inner, lock};
-use crate::agent::{AgentPolicy, OnRestart};
+use crate::agent::AgentPolicy;
+use crate::behaviour::OnRestart;
 use crate::keys::TurnRef;
 use crate::store::{Claimed, Claims};
-use crate::task::{Broken, Command, RetryRule};
+use crate::task::{Broken, Command, Outcome, RetryRule};
 
 /// How many turns one claim takes for one agent.
 const CLAIM_MAX: usize = 64;
@@ -225,8 +227,18 @@ async fn take_over(inner: &Arc<Inner>, orphan: &Claimed) -> Result<(), EngineErr
         return Ok(());
     };
     let tries = head.turn(number).map_or(0, |turn| turn.tries());
-    let retry = match policy.on_restart {
-        OnRestart::Fail => None,
+    if inner.is_superseded(policy, orphan.turn).await? {
+        // Then the turn can only end as canceled.
+        match inner
+            .control(task, &Command::Cancel { metadata: None })
+            .await
+        {
+            Ok(_) | Err(NotDone::Refused | NotDone::Gone) => {}
+            Err(NotDone::Failed(error)) => return Err(error),
+        }
+    }
+    let retry = match policy.behaviour.on_restart {
+        OnRestart::Fail | OnRestart::InputRequired => None,
         OnRestart::Requeue => {
             // The first cut is most often nobody's fault; only repeated ones are made to wait.
             let wait = match tries {
@@ -244,13 +256,24 @@ async fn take_over(inner: &Arc<Inner>, orphan: &Claimed) -> Result<(), EngineErr
             })
         }
     };
-    let text = "The server was restarted while the agent was working on this";
-    let command = Command::Break {
+    let attempt = orphan.attempt;
+    let broken = |text| Command::Break {
         turn: number,
-        attempt: orphan.attempt,
+        attempt,
         reason: Broken::Lost,
         retry,
         failure: inner.notice(&head.identity, text),
+    };
+    let command = match policy.behaviour.on_restart {
+        OnRestart::Requeue => {
+            broken("The server was restarted while the agent was working on this")
+        }
+        OnRestart::Fail => broken(failure::CUT_OFF),
+        OnRestart::InputRequired => Command::Finish {
+            turn: number,
+            attempt,
+            outcome: Outcome::InputRequired(Some(inner.notice(&head.identity, failure::ASK_AGAIN))),
+        },
     };
     match inner.control(task, &command).await {
         // Refused: it was taken over, canceled or ended meanwhile.

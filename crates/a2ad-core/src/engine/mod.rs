@@ -5,6 +5,7 @@
 //! if somebody was faster. What agents say comes back the same way. There is no second door.
 
 mod accept;
+mod busy;
 mod cache;
 mod cancel;
 mod content;
@@ -12,12 +13,16 @@ mod cursor;
 mod dispatch;
 mod draft;
 mod error;
+mod failure;
 mod feed;
+mod follow_up;
 mod hub;
 mod idempotency;
 mod list;
 mod monitor;
+mod passes;
 mod read;
+mod reply;
 mod run;
 mod speak;
 mod submit;

@@ -17,7 +17,10 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::content::{as_shown, show_history};
 use super::draft::{Draft, Terms};
+use super::failure::Failure;
+use super::passes::{Passes, Point};
 use super::speak::Voice;
 use super::{EngineError, Holding, Inner, Served, lock};
 use crate::agent::{AgentError, Asked, Ending, Say, Turn, TurnShared};
@@ -37,6 +40,8 @@ pub(super) const ATTEMPTS_BROKEN: &str = "a2ad_attempts_broken_total";
 
 /// A snapshot is not worth writing for less than this much new journal.
 pub(super) const SNAPSHOT_BYTES_MIN: u64 = 64 << 10;
+/// What clients read of a turn that was given up.
+const GIVEN_UP: &str = "The server could not run this task";
 /// How long to wait before trying again to write what the store refused.
 const STORE_PAUSE: Duration = Duration::from_millis(200);
 
@@ -90,8 +95,10 @@ impl Live {
         served: &Served,
         lease: &Lease,
         identity: &Identity,
-        asked: Asked,
+        mut asked: Asked,
     ) -> Self {
+        let shown = as_shown(&served.policy, &asked.message);
+        show_history(&served.policy, &mut asked.history);
         let (speaker, said) = said();
         let stop = CancellationToken::new();
         let limit = served.policy.deadline;
@@ -106,6 +113,7 @@ impl Live {
                 owner: identity.scope.owner.clone(),
                 attempt: lease.attempt,
                 asked,
+                shown,
                 deadline: limit.map(|limit| {
                     let limit = i64::try_from(limit.as_millis()).unwrap_or(i64::MAX);
                     Timestamp::from_millis(inner.now().as_millis().saturating_add(limit))
@@ -228,12 +236,14 @@ impl Inner {
         let Ok(Some(head)) = self.store.head(lease.turn.task).await else {
             return;
         };
+        let Failure { id, text } = Failure::new("server", &error.to_string(), GIVEN_UP);
+        tracing::error!(error_id = %id, "the task of a turn that was given up fails");
         let command = Command::Break {
             turn: lease.turn.number,
             attempt: lease.attempt,
             reason: Broken::Failed,
             retry: None,
-            failure: self.notice(&head.identity, "The server could not run this task"),
+            failure: self.notice(&head.identity, &text),
         };
         if self.control(lease.turn.task, &command).await.is_err() {
             tracing::error!("the turn's task could not be failed either");
@@ -287,6 +297,7 @@ async fn run_turn(inner: &Arc<Inner>, lease: Lease, begin: Begin) -> Result<(), 
             started: false,
             spoke: false,
             text_begun: false,
+            passes: Passes::new(&served.policy.behaviour),
         },
         stop: live.stop.clone(),
         frozen: Frozen::before(&head),
@@ -427,8 +438,12 @@ impl Runner {
             live.said.take(&mut says);
             let finish = live.ended.take();
             let finished = finish.is_some();
+            if !self.voice.passes.are_plain() {
+                says = self.sift(&live, says, finished);
+            }
             if finished || !self.voice.started || !says.is_empty() {
                 let batch = std::mem::take(&mut says);
+                let holds = self.voice.passes.hold();
                 let mut write = std::pin::pin!(self.write(batch, finish));
                 // While the disk works, so may the agent; what it says waits in the channel.
                 let lease_holds = loop {
@@ -443,13 +458,30 @@ impl Runner {
                 if finished || !lease_holds {
                     return Ok(());
                 }
-                live.said.note_written();
+                if !holds {
+                    live.said.note_written();
+                }
                 continue;
             }
             if live.ended.is_none() {
                 self.wait(&mut live, &mut stopped_at).await;
             }
         }
+    }
+
+    /// Of what was said, what is to be told now.
+    fn sift(&mut self, live: &Live, says: Vec<Say>, finished: bool) -> Vec<Say> {
+        let point = match finished {
+            true => Point::Ended,
+            false if live.said.is_flushing() => Point::Flushed,
+            false => Point::GoesOn,
+        };
+        let told = self.voice.passes.sift(says, point);
+        if told.is_empty() && !self.voice.passes.hold() {
+            // Nothing of it will be told before the end, so nobody has to wait for that.
+            live.said.note_written();
+        }
+        told
     }
 
     /// Waits until the agent says something, returns, or has to stop.

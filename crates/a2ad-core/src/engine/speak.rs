@@ -5,12 +5,18 @@ use std::sync::Arc;
 use a2ad_proto::{Artifact, Message, Part, PartContent, Role, Timestamp};
 
 use super::draft::{Draft, backoff_millis};
+use super::failure::{self, Failure};
+use super::passes::Passes;
 use super::run::{ATTEMPTS_BROKEN, Ended, Lease};
 use super::{Inner, Served};
 use crate::agent::{Ending, Say};
+use crate::behaviour::{EndState, OnRestart, Surface};
 use crate::clock::uuid;
 use crate::keys::Number;
 use crate::task::{Broken, Command, Head, Identity, Outcome, Output, Refusal, RetryRule};
+
+/// The artifact that the text of a task's first turn goes to, and the name of those of all turns.
+pub(super) const RESPONSE: &str = "response";
 
 /// The voice of one attempt: what it says, put into commands under its lease.
 pub(super) struct Voice {
@@ -24,6 +30,8 @@ pub(super) struct Voice {
     pub(super) spoke: bool,
     /// The turn's text artifact exists in this attempt.
     pub(super) text_begun: bool,
+    /// How its text is cut.
+    pub(super) passes: Passes,
 }
 
 /// The lease is over, or the task has ended: there is nothing more to say.
@@ -81,10 +89,17 @@ impl Voice {
                         continue;
                     }
                     open_text = Some(outputs.len());
+                    if self.served.policy.behaviour.surface == Surface::Status {
+                        outputs.push(Output::Status {
+                            message: self.message(vec![Part::text(text)]),
+                            metadata: None,
+                        });
+                        continue;
+                    }
                     outputs.push(Output::Artifact {
                         artifact: Artifact {
                             artifact_id: response_id(self.lease.turn.number),
-                            name: "response".to_owned(),
+                            name: RESPONSE.to_owned(),
                             parts: vec![Part::text(text)],
                             ..Artifact::default()
                         },
@@ -133,44 +148,80 @@ impl Voice {
             outcome,
         };
         match ended {
-            Ended::Returned(Ok(ending)) => finish(match ending {
-                Ending::Completed(parts) => Outcome::Completed(self.message(parts)),
-                Ending::Reply(parts) => {
-                    let first_word = !self.spoke && says.is_empty();
-                    match self.message(parts) {
-                        Some(reply) if first_word => Outcome::Replied(reply),
-                        said => Outcome::Completed(said),
-                    }
-                }
-                Ending::InputRequired(parts) => Outcome::InputRequired(self.message(parts)),
-                Ending::AuthRequired(parts) => Outcome::AuthRequired(self.message(parts)),
-                Ending::Rejected(parts) => Outcome::Rejected(self.message(parts)),
-                Ending::Failed(parts) => Outcome::Failed(self.message(parts)),
-            }),
+            Ended::Returned(Ok(ending)) => finish(self.outcome(ending, says)),
             Ended::Returned(Err(error)) => {
+                let Failure { id, text } = Failure::of(&error);
                 tracing::warn!(
                     error = &error as &dyn std::error::Error,
+                    error_id = %id,
                     retryable = error.retryable,
                     "the agent failed"
                 );
                 let retry = error.retryable.then(|| self.retry(head));
-                self.broken(Broken::Failed, retry, &error.public)
+                self.broken(Broken::Failed, retry, &text)
             }
             Ended::Panicked => {
-                tracing::error!("the agent panicked");
-                let text = Part::text("The agent failed unexpectedly");
-                finish(Outcome::Failed(self.message(vec![text])))
+                let Failure { id, text } = failure::PANICKED.failure();
+                tracing::error!(error_id = %id, "the agent panicked");
+                finish(Outcome::Failed(self.message(vec![Part::text(text)])))
             }
             Ended::CanceledNow => finish(Outcome::Canceled(None)),
-            Ended::DeadlinePassed => self.broken(Broken::Deadline, None, "The agent took too long"),
-            Ended::HandedBack => {
-                let now = RetryRule {
-                    tries_max: u32::MAX,
-                    due: self.inner.now(),
-                };
-                self.broken(Broken::Released, Some(now), "")
+            Ended::DeadlinePassed => {
+                let Failure { id, text } = failure::TOO_LONG.failure();
+                tracing::warn!(error_id = %id, "the agent took too long");
+                self.broken(Broken::Deadline, None, &text)
             }
+            Ended::HandedBack => match self.served.policy.behaviour.on_restart {
+                OnRestart::Requeue => {
+                    let now = RetryRule {
+                        tries_max: u32::MAX,
+                        due: self.inner.now(),
+                    };
+                    self.broken(Broken::Released, Some(now), "")
+                }
+                OnRestart::Fail => self.broken(Broken::Released, None, failure::CUT_OFF),
+                OnRestart::InputRequired => {
+                    let text = Part::text(failure::ASK_AGAIN);
+                    finish(Outcome::InputRequired(self.message(vec![text])))
+                }
+            },
         }
+    }
+
+    /// What the agent's ending means for the task.
+    fn outcome(&self, ending: Ending, says: &[Say]) -> Outcome {
+        let done = |said| match self.served.policy.behaviour.end_state {
+            EndState::Completed => Outcome::Completed(said),
+            EndState::InputRequired => Outcome::InputRequired(said),
+        };
+        match ending {
+            Ending::Completed(parts) => done(self.last_message(parts)),
+            Ending::Reply(parts) => {
+                let first_word = !self.spoke && says.is_empty();
+                match (self.message(parts), self.served.policy.behaviour.end_state) {
+                    (Some(reply), EndState::Completed) if first_word => Outcome::Replied(reply),
+                    (said, _) => done(said),
+                }
+            }
+            Ending::InputRequired(parts) => Outcome::InputRequired(self.last_message(parts)),
+            Ending::AuthRequired(parts) => Outcome::AuthRequired(self.message(parts)),
+            Ending::Rejected(parts) => Outcome::Rejected(self.message(parts)),
+            Ending::Failed(parts) if parts.is_empty() => {
+                let Failure { id, text } = failure::NO_REASON.failure();
+                tracing::warn!(error_id = %id, "the agent failed without a word");
+                Outcome::Failed(self.message(vec![Part::text(text)]))
+            }
+            Ending::Failed(parts) => Outcome::Failed(self.message(parts)),
+        }
+    }
+
+    /// What the agent says at its end; if that is nothing, what it said before, where that is to be
+    /// said again.
+    fn last_message(&self, mut parts: Vec<Part>) -> Option<Message> {
+        if parts.is_empty() {
+            parts.extend(self.passes.last_word());
+        }
+        self.message(parts)
     }
 
     fn broken(&self, reason: Broken, retry: Option<RetryRule>, text: &str) -> Command {
@@ -228,10 +279,11 @@ impl Inner {
 }
 
 fn text_of(output: &mut Output) -> Option<&mut String> {
-    let Output::Artifact { artifact, .. } = output else {
-        return None;
+    let parts = match output {
+        Output::Artifact { artifact, .. } => &mut artifact.parts,
+        Output::Status { message, .. } => &mut message.as_mut()?.parts,
     };
-    match &mut artifact.parts.last_mut()?.content {
+    match &mut parts.last_mut()?.content {
         PartContent::Text(text) => Some(text),
         PartContent::Raw(_) | PartContent::Url(_) | PartContent::Data(_) => None,
     }
@@ -240,7 +292,7 @@ fn text_of(output: &mut Output) -> Option<&mut String> {
 /// The artifact that a turn's text goes to. Each turn of a task has its own.
 fn response_id(turn: Number) -> String {
     match turn {
-        Number(1) => "response".to_owned(),
-        Number(n) => format!("response-{n}"),
+        Number(1) => RESPONSE.to_owned(),
+        Number(n) => format!("{RESPONSE}-{n}"),
     }
 }

@@ -1,23 +1,31 @@
 //! New tasks: all that a message needs to become one, put together without waiting for anything.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use a2ad_proto::{ContextId, Message, SendMessageRequest};
 use bytes::Bytes;
 use tokio::sync::OwnedSemaphorePermit;
 
 use super::accept::{Followed, born_leased, unpack};
+use super::content::nothing_in;
 use super::draft::{Draft, Terms};
 use super::hub::Watching;
 use super::idempotency::Fingerprint;
+use super::passes::{Passes, Point};
 use super::read::{fold_in, limit_history, wrap_message, wrap_task};
+use super::reply::ReplyRule;
 use super::run::{Begin, Ended, Lease, Live, Warm};
 use super::speak::{Silenced, Voice};
 use super::{Caller, EngineError, Inner, Served};
-use crate::agent::{Asked, Say};
+use crate::agent::{AgentPolicy, Asked, Say};
+use crate::behaviour::{Behaviour, EmptyInput, OnBusy};
 use crate::keys::{Attempt, ContextKey, Number, TaskKey, TurnRef};
 use crate::store::{Change, ChangeError, ContextChoice, Once, SHORT_JOURNAL};
-use crate::task::{Command, Entry, Fold, Head, Identity};
+use crate::task::{Command, Entry, Fold, Head, Identity, Outcome};
+
+/// What is said to a message with nothing in it.
+const NO_INPUT: &str = "No input received. Please provide your input.";
 
 /// A new task, ready to be committed.
 #[expect(clippy::large_enum_variant, reason = "it is taken apart at once")]
@@ -41,23 +49,28 @@ pub(super) trait Answer {
     type Told;
     /// Whether that takes the task as it ended up.
     const FOLDS: bool;
-    /// Tells of `change`. `fold` is the task as it ended up; it is empty if nobody needs it and the
+    /// Tells of `change` of an agent that behaves so. `fold` is the task as it ended up; it is empty if nobody needs it and the
     /// agent did not reply directly.
-    fn tell(self, change: &Change, fold: Fold) -> Self::Told;
+    fn tell(self, behaviour: &Behaviour, change: &Change, fold: Fold) -> Self::Told;
 }
 
 /// The response to SendMessage.
 pub(super) struct AsResponse {
     pub(super) history_length: Option<i32>,
+    pub(super) blocking: bool,
 }
 
 impl Answer for AsResponse {
     type Told = Bytes;
     const FOLDS: bool = true;
 
-    fn tell(self, _change: &Change, mut fold: Fold) -> Bytes {
+    fn tell(self, behaviour: &Behaviour, _change: &Change, mut fold: Fold) -> Bytes {
         if let Some(reply) = fold.reply() {
             return wrap_message(reply);
+        }
+        let rule = ReplyRule::new(behaviour, self.blocking);
+        if let Some(last) = rule.final_message(&fold.task, Duration::ZERO) {
+            return wrap_message(&last);
         }
         limit_history(&mut fold.task, self.history_length);
         wrap_task(&fold.task)
@@ -80,7 +93,7 @@ impl Answer for AsStream {
     type Told = Journal;
     const FOLDS: bool = false;
 
-    fn tell(self, change: &Change, fold: Fold) -> Journal {
+    fn tell(self, _behaviour: &Behaviour, change: &Change, fold: Fold) -> Journal {
         Journal {
             task: change.head.identity.key,
             version: change.head.version,
@@ -105,6 +118,8 @@ pub(super) struct Opening {
     slot: Option<OwnedSemaphorePermit>,
     watching: Watching,
     work: Work,
+    /// What is committed instead if the context is busy and the agent takes no more then.
+    rejection: Option<Box<Change>>,
 }
 
 /// The agent's part of a turn that is about to be opened.
@@ -169,8 +184,13 @@ impl Inner {
             accepted_output_modes,
             history: Vec::new(),
         };
-        let slot = self.free_slot(served);
         let once = mark.map(|mark| mark.once(number));
+        if let Some(outcome) = self.outcome_of_nothing(&served.policy, &identity, &asked.message) {
+            let (change, fold) = self.settled(head, asked, context, once, outcome)?;
+            let told = answer.tell(&served.policy.behaviour, &change, fold);
+            return Ok(Submission::Whole(WholeTurn { change, told }));
+        }
+        let slot = self.free_slot(served);
 
         let work = if slot.is_some() && context == ContextChoice::Minted && served.agent.is_pure() {
             let mut live = Live::begin(self, served, &lease, &identity, asked);
@@ -183,7 +203,7 @@ impl Inner {
                     draft.reserve(says.len() + 3);
                     let draft = self.submitted(draft, asked)?;
                     let (change, fold) = self.whole_turn(draft, served, lease, says, ended, once);
-                    let told = answer.tell(&change, fold);
+                    let told = answer.tell(&served.policy.behaviour, &change, fold);
                     return Ok(Submission::Whole(WholeTurn { change, told }));
                 }
                 Err(live) => Work::Begun(live),
@@ -191,20 +211,19 @@ impl Inner {
         } else {
             Work::Asked(asked)
         };
-        let asked = match &work {
-            Work::Begun(live) => live.asked(),
-            Work::Asked(asked) => asked,
-        };
+        let rejection = self.rejection(served, &head, work.asked(), &context, once)?;
         let mut draft = Draft::new(head, Some(Fold::default()));
         draft.reserve(1);
-        let (change, fold) = self.submitted(draft, asked.clone())?.into_change(Terms {
-            context,
-            lease_to: slot.is_some().then_some(lease.holding.id),
-            once,
-            context_turns_max: served.policy.context_turns_max,
-            agent_turns_max: served.policy.queue_max,
-            snapshot: false,
-        });
+        let (change, fold) = self
+            .submitted(draft, work.asked().clone())?
+            .into_change(Terms {
+                context,
+                lease_to: slot.is_some().then_some(lease.holding.id),
+                once,
+                context_turns_max: served.policy.context_turns(),
+                agent_turns_max: served.policy.queue_max,
+                snapshot: false,
+            });
         Ok(Submission::Opening(Box::new(Opening {
             change,
             fold,
@@ -212,6 +231,7 @@ impl Inner {
             slot,
             watching: self.hub.watch(key),
             work,
+            rejection,
         })))
     }
 
@@ -228,6 +248,51 @@ impl Inner {
         }
     }
 
+    /// What becomes of a message with nothing in it, unless the agent is to work on it.
+    pub(super) fn outcome_of_nothing(
+        &self,
+        policy: &AgentPolicy,
+        identity: &Identity,
+        message: &Message,
+    ) -> Option<Outcome> {
+        let rule = policy.behaviour.empty_input;
+        if rule == EmptyInput::Run || !nothing_in(policy, message) {
+            return None;
+        }
+        let said = Some(self.notice(identity, NO_INPUT));
+        match rule {
+            EmptyInput::InputRequired => Some(Outcome::InputRequired(said)),
+            EmptyInput::Failed => Some(Outcome::Failed(said)),
+            EmptyInput::Run => None,
+        }
+    }
+
+    /// The change that makes a task and settles it without any work.
+    pub(super) fn settled(
+        &self,
+        head: Head,
+        asked: Asked,
+        context: ContextChoice,
+        once: Option<Once>,
+        outcome: Outcome,
+    ) -> Result<(Change, Fold), EngineError> {
+        let mut draft = Draft::new(head, Some(Fold::default()));
+        draft.reserve(2);
+        let mut draft = self.submitted(draft, asked)?;
+        let turn = Number::FIRST;
+        draft
+            .command(Command::Settle { turn, outcome }, self.now())
+            .map_err(|refusal| EngineError::Internal(Box::new(refusal)))?;
+        draft.forget_turn(turn);
+        let (change, fold) = draft.into_change(Terms {
+            context,
+            once,
+            snapshot: true,
+            ..Terms::default()
+        });
+        Ok((change, fold.unwrap_or_default()))
+    }
+
     /// The change that holds a turn from its message to its end, and its fold if the draft has one.
     fn whole_turn(
         self: &Arc<Self>,
@@ -240,7 +305,7 @@ impl Inner {
     ) -> (Change, Fold) {
         let number = lease.turn.number;
         draft.lease_newborn(number);
-        let voice = Voice {
+        let mut voice = Voice {
             inner: Arc::clone(self),
             served: Arc::clone(served),
             identity: Arc::clone(&draft.head().identity),
@@ -248,7 +313,9 @@ impl Inner {
             started: false,
             spoke: false,
             text_begun: false,
+            passes: Passes::new(&served.policy.behaviour),
         };
+        let says = voice.passes.sift(says, Point::Ended);
         let end = voice.conclude(ended, &says, draft.head());
         // Nobody else has seen the turn, so nobody can have silenced it.
         let _spoken: Result<(), Silenced> = voice.speak(&mut draft, says, Some(end));
@@ -275,6 +342,16 @@ impl<T> WholeTurn<T> {
     }
 }
 
+impl Work {
+    /// What the agent is asked.
+    fn asked(&self) -> &Asked {
+        match self {
+            Self::Begun(live) => live.asked(),
+            Self::Asked(asked) => asked,
+        }
+    }
+}
+
 impl Opening {
     /// Commits it, and sets the agent to work if the turn was born ours.
     pub(super) async fn commit(
@@ -290,13 +367,24 @@ impl Opening {
             slot,
             watching,
             work,
+            rejection,
         } = *self;
         let number = lease.turn.number;
-        let applied = match inner.store.commit(change).await {
+        let committed = match (inner.store.commit(change).await, rejection) {
+            (Err(ChangeError::ContextFull), Some(rejection)) => {
+                inner.store.commit(*rejection).await
+            }
+            (committed, _) => committed,
+        };
+        let applied = match committed {
             Ok(applied) => applied,
             Err(error) => return inner.not_submitted(error, mark),
         };
-        if let (Some(slot), Some(fold), true) = (slot, fold, born_leased(&applied, number)) {
+        if served.policy.behaviour.on_busy == OnBusy::Interrupt {
+            Box::pin(inner.interrupt(&applied.head, number)).await;
+        }
+        let begun = born_leased(&applied, number);
+        if let (Some(slot), Some(fold), true) = (slot, fold, begun) {
             let head = applied.head;
             let live = match work {
                 Work::Begun(live) => live,
@@ -309,6 +397,7 @@ impl Opening {
             watching,
             number,
             again: false,
+            begun,
         })
     }
 }

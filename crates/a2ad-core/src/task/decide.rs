@@ -62,6 +62,13 @@ pub enum Command {
         /// With what result.
         outcome: Outcome,
     },
+    /// What a turn asks for is settled without anybody working on it.
+    Settle {
+        /// The turn, which nobody has begun.
+        turn: Number,
+        /// With what result.
+        outcome: Outcome,
+    },
     /// An attempt ended without an outcome.
     Break {
         /// The turn.
@@ -265,6 +272,7 @@ pub fn decide(head: &Head, command: Command, now: Timestamp) -> Result<Decision,
             leased(head, turn, attempt)?;
             Ok(finish(head, turn, attempt, outcome, now))
         }
+        Command::Settle { turn, outcome } => settle(head, turn, outcome, now),
         Command::Break {
             turn,
             attempt,
@@ -408,6 +416,40 @@ fn finish(
         });
     }
     decision
+}
+
+fn settle(
+    head: &Head,
+    turn: Number,
+    outcome: Outcome,
+    now: Timestamp,
+) -> Result<Decision, Refusal> {
+    let unbegun = head
+        .turn(turn)
+        .is_some_and(|it| it.attempt == Attempt::NONE);
+    if !unbegun {
+        return Err(Refusal::Fenced);
+    }
+    let mut decision = Decision::default();
+    let (state, said) = outcome.into_status();
+    let others = head.turns.len() > 1;
+    if state.is_terminal() && !others {
+        decision.end(head, state, said, now);
+        return Ok(decision);
+    }
+    decision.hide(Hidden::TurnDropped { turn });
+    decision.turns.push(TurnChange::End {
+        number: turn,
+        attempt: Attempt::NONE,
+    });
+    // Those who are at work on the task have the last word on it, and what it waits for it still
+    // waits for.
+    if !others {
+        let waits = head.state.is_interrupted();
+        let state = if waits { head.state } else { state };
+        decision.status(head, state, said, None, now);
+    }
+    Ok(decision)
 }
 
 fn break_off(

@@ -59,7 +59,8 @@ pub enum Hidden {
         /// Why.
         reason: Broken,
     },
-    /// A turn that nobody had begun ended together with its task.
+    /// A turn ended that nobody had begun: together with its task, or because there was nothing to
+    /// work on.
     TurnDropped {
         /// The turn.
         turn: Number,

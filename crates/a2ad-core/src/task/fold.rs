@@ -58,7 +58,12 @@ pub fn apply(fold: &mut Fold, record: Record) {
             fold.task.history.push(message);
         }
         Record::Hidden(Hidden::Attempt { turn, attempt }) => begin_attempt(fold, turn, attempt),
-        Record::Hidden(Hidden::Replied { .. }) => fold.marks.replied = true,
+        Record::Hidden(Hidden::Replied { .. }) => {
+            // Who has written to the task meanwhile, even if there was nothing in it, knows it as a
+            // task (SEND-15).
+            let asked = fold.task.history.iter().filter(|it| it.role == Role::User);
+            fold.marks.replied = asked.count() <= 1;
+        }
         Record::Hidden(
             Hidden::Request { .. }
             | Hidden::AttemptEnded { .. }

@@ -24,6 +24,10 @@ enum Event {
         append: bool,
     },
     Finish(u8),
+    /// Settles the last turn, if nobody has begun it.
+    Settle {
+        fails: bool,
+    },
     Break {
         retry: bool,
         released: bool,
@@ -46,6 +50,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => (0u8..4).prop_map(Event::Say),
         4 => (0u8..3, any::<bool>()).prop_map(|(id, append)| Event::Chunk { id, append }),
         3 => (0u8..7).prop_map(Event::Finish),
+        1 => any::<bool>().prop_map(|fails| Event::Settle { fails }),
         2 => any::<(bool, bool)>().prop_map(|(retry, released)| Event::Break { retry, released }),
         2 => (0u8..3).prop_map(Event::Zombie),
         1 => Just(Event::Cancel),
@@ -260,6 +265,23 @@ impl Life {
                     .unwrap();
                 }
             }
+            Event::Settle { fails } => {
+                let Some(turn) = self.head.turns.last().copied() else {
+                    return;
+                };
+                let said = Some(message(Role::Agent, "nothing"));
+                let outcome = match fails {
+                    true => Outcome::Failed(said),
+                    false => Outcome::InputRequired(said),
+                };
+                let number = turn.number;
+                let command = Command::Settle {
+                    turn: number,
+                    outcome,
+                };
+                let settled = self.give(command, false);
+                assert_eq!(settled.is_ok(), turn.attempt == Attempt::NONE);
+            }
             Event::Break { retry, released } => {
                 if let Some((turn, attempt)) = held {
                     let command = Command::Break {
@@ -448,7 +470,8 @@ proptest! {
         let marked: Vec<usize> = (0..records.len())
             .filter(|at| matches!(records[*at], Record::Hidden(Hidden::Replied { .. })))
             .collect();
-        prop_assert_eq!(marked.is_empty(), life.fold.reply().is_none());
+        let asked = life.fold.task.history.iter().filter(|said| said.role == Role::User).count();
+        prop_assert_eq!(!marked.is_empty() && asked == 1, life.fold.reply().is_some());
         prop_assert_eq!(life.fold.snapshot().may_be_reply(), life.fold.reply().is_some());
         let thawed = Fold::thaw(&life.fold.snapshot()).unwrap();
         prop_assert_eq!(thawed.reply(), life.fold.reply());
@@ -457,8 +480,6 @@ proptest! {
             prop_assert_eq!(life.head.state, TaskState::Completed);
             prop_assert_eq!(Some(reply), life.fold.task.status.message.as_ref());
             prop_assert!(life.fold.task.artifacts.is_empty());
-            let asked = life.fold.task.history.iter().filter(|said| said.role == Role::User);
-            prop_assert_eq!(asked.count(), 1);
         }
     }
 
@@ -635,6 +656,44 @@ fn a_waiting_task_is_canceled_at_once_and_a_running_one_is_asked() {
     assert!(running.head.cancel_requested);
     running.live(&Event::Finish(0));
     assert_eq!(running.head.state, TaskState::Canceled);
+}
+
+#[test]
+fn what_nobody_has_begun_is_settled_without_work() {
+    for (fails, state) in [(false, TaskState::InputRequired), (true, TaskState::Failed)] {
+        let mut life = Life::begin(false);
+        life.live(&Event::Settle { fails });
+        assert_eq!(life.head.state, state);
+        assert!(life.head.turns.is_empty());
+        let said = life.fold.task.status.message.as_ref().unwrap();
+        assert_eq!(said.parts, [Part::text("nothing")]);
+    }
+}
+
+#[test]
+fn settling_a_message_does_not_disturb_who_is_at_work() {
+    for fails in [false, true] {
+        let mut life = Life::begin(true);
+        life.live(&Event::Start);
+        life.live(&Event::Continue { leased: false });
+        life.live(&Event::Settle { fails });
+        assert_eq!(life.head.state, TaskState::Working);
+        assert_eq!(life.head.turns.len(), 1);
+        assert_eq!(life.fold.task.history.len(), 2, "the message is kept");
+        // Nor can what somebody has begun be settled over their head.
+        life.live(&Event::Settle { fails });
+        assert_eq!(life.head.turns.len(), 1);
+    }
+}
+
+#[test]
+fn a_task_goes_on_waiting_for_what_it_waits_for() {
+    let mut life = Life::begin(true);
+    life.live(&Event::Start);
+    life.live(&Event::Finish(2));
+    life.live(&Event::Continue { leased: false });
+    life.live(&Event::Settle { fails: false });
+    assert_eq!(life.head.state, TaskState::AuthRequired);
 }
 
 #[test]

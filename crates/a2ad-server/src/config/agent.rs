@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::card::CardSource;
 use super::error::ConfigError;
+use super::policy::Policy;
 use super::units;
 
 /// An agent to serve.
@@ -42,6 +43,8 @@ pub struct AgentConfig {
     pub backend: Option<Backend>,
     /// What the agent may take.
     pub limits: AgentLimits,
+    /// How it behaves where that is its owner's to choose.
+    pub policy: Policy,
 }
 
 impl AgentConfig {
@@ -61,6 +64,7 @@ impl AgentConfig {
             extended_card: None,
             backend: None,
             limits: AgentLimits::default(),
+            policy: Policy::default(),
         }
     }
 
@@ -79,9 +83,9 @@ impl AgentConfig {
         }
     }
 
-    /// What the engine has to know.
+    /// What the engine has to know; `all` is the policy for all agents.
     #[must_use]
-    pub fn policy(&self) -> AgentPolicy {
+    pub fn for_engine(&self, all: &Policy) -> AgentPolicy {
         let limits = &self.limits;
         AgentPolicy {
             running_max: limits.running,
@@ -91,14 +95,11 @@ impl AgentConfig {
             tries_max: limits.attempts,
             backoff: limits.backoff,
             cancel_grace: limits.cancel_grace,
-            on_restart: match limits.on_restart {
-                OnRestart::Requeue => a2ad_core::agent::OnRestart::Requeue,
-                OnRestart::Fail => a2ad_core::agent::OnRestart::Fail,
-            },
             idempotency: match limits.idempotency {
                 Idempotency::UniqueIds => a2ad_core::agent::Idempotency::UniqueIds,
                 Idempotency::Always => a2ad_core::agent::Idempotency::Always,
             },
+            behaviour: self.policy.behaviour(all),
             ..AgentPolicy::default()
         }
     }
@@ -183,8 +184,6 @@ pub struct AgentLimits {
     #[serde(with = "units::duration")]
     #[schemars(with = "units::DurationText")]
     pub cancel_grace: Duration,
-    /// What happens to a turn that a crash or restart cut off.
-    pub on_restart: OnRestart,
     /// Which message ids make a repeated message recognisable.
     pub idempotency: Idempotency,
 }
@@ -200,21 +199,9 @@ impl Default for AgentLimits {
             attempts: policy.tries_max,
             backoff: policy.backoff,
             cancel_grace: policy.cancel_grace,
-            on_restart: OnRestart::default(),
             idempotency: Idempotency::default(),
         }
     }
-}
-
-/// What happens to a turn that a crash or restart cut off.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum OnRestart {
-    /// It runs again, as another attempt.
-    #[default]
-    Requeue,
-    /// Its task fails.
-    Fail,
 }
 
 /// Which message ids make a repeated message recognisable.
@@ -282,6 +269,9 @@ struct Written {
     /// What the agent may take.
     #[serde(default)]
     limits: AgentLimits,
+    /// How it behaves where that is its owner's to choose.
+    #[serde(default)]
+    policy: Policy,
 }
 
 const fn yes() -> bool {
@@ -322,6 +312,7 @@ impl TryFrom<Written> for AgentConfig {
             extended_card: written.extended_card,
             backend: Some(backend),
             limits: written.limits,
+            policy: written.policy,
         })
     }
 }
@@ -347,6 +338,7 @@ impl From<AgentConfig> for Written {
             echo,
             script,
             limits: agent.limits,
+            policy: agent.policy,
         }
     }
 }

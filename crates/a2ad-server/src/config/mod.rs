@@ -10,11 +10,12 @@ mod card;
 mod de;
 mod error;
 mod place;
+mod policy;
 mod tree;
 mod units;
 
 pub use a2ad_backends::{Echo, Script};
-pub use agent::{AgentConfig, AgentLimits, Backend, Idempotency, OnRestart, Skill};
+pub use agent::{AgentConfig, AgentLimits, Backend, Idempotency, Skill};
 pub use auth::{
     AuthConfig, Challenge, HeaderText, Key, Openness, PrincipalName, SchemeNames, ScopeText,
     Secret, Token, User,
@@ -22,6 +23,10 @@ pub use auth::{
 pub use card::CardSource;
 pub use error::{ConfigError, Origin};
 pub use place::{Database, Listen, PostgresUrl, PublicUrl};
+pub use policy::{
+    Continuation, EmptyInput, EndState, Finished, Granularity, OnBusy, OnRestart, Policy, Reply,
+    Surface, UnsupportedInput,
+};
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -82,6 +87,8 @@ pub struct Config {
     pub retention: Retention,
     /// Who may call.
     pub auth: AuthConfig,
+    /// How agents behave where that is their owner's to choose; an agent's own policy goes before it.
+    pub policy: Policy,
     /// The agents to serve. The first that clients can find answers where none is named.
     // A file without agents is a mistake; no file at all means the echo agent.
     #[serde(default = "no_agents")]
@@ -110,6 +117,7 @@ impl Default for Config {
             limits: Limits::default(),
             retention: Retention::default(),
             auth: AuthConfig::default(),
+            policy: Policy::default(),
             agents: vec![AgentConfig::echo()],
         }
     }
@@ -145,6 +153,17 @@ impl Config {
         &["auth", "card"],
         &["auth", "health"],
         &["auth", "allow_unauthenticated"],
+        &["policy", "reply"],
+        &["policy", "fast_path"],
+        &["policy", "on_busy"],
+        &["policy", "end_state"],
+        &["policy", "granularity"],
+        &["policy", "surface"],
+        &["policy", "empty_input"],
+        &["policy", "unsupported_input"],
+        &["policy", "finished"],
+        &["policy", "continuation"],
+        &["policy", "on_restart"],
     ];
 
     /// The JSON Schema of a configuration file.

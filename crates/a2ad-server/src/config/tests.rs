@@ -44,8 +44,8 @@ agents:
       context_turns: 3
       deadline: 5m
       attempts: 1
-      on-restart: fail
       idempotency: always
+    policy: {on-restart: fail, end-state: input-required, fast_path: 5s}
 ",
     )
     .unwrap();
@@ -70,8 +70,38 @@ agents:
         agent.backend,
         Some(Backend::Echo(Echo::words(Duration::from_millis(50))))
     );
-    assert_eq!(agent.limits.on_restart, OnRestart::Fail);
-    assert_eq!(agent.policy().tries_max, 1);
+    assert_eq!(agent.policy.on_restart, Some(OnRestart::Fail));
+    assert_eq!(agent.for_engine(&config.policy).tries_max, 1);
+}
+
+#[test]
+fn an_agents_policy_goes_before_the_one_for_all_and_that_before_the_default() {
+    use a2ad_core::behaviour;
+    let config = read(
+        "
+policy: {reply: message, fast_path: 5s, on_busy: reject}
+agents:
+  - {id: one, echo: , policy: {on_busy: interrupt, fast_path: 0s, empty_input: input-required}}
+  - {id: two, echo: }
+",
+    )
+    .unwrap();
+    let of = |at: usize| config.agents[at].for_engine(&config.policy).behaviour;
+    let one = behaviour::Behaviour {
+        reply: behaviour::Reply::Message,
+        on_busy: behaviour::OnBusy::Interrupt,
+        ..behaviour::Behaviour::default()
+    };
+    assert_eq!(of(0), one);
+    let two = behaviour::Behaviour {
+        reply: behaviour::Reply::Message,
+        fast_path: Some(Duration::from_secs(5)),
+        on_busy: behaviour::OnBusy::Reject,
+        ..behaviour::Behaviour::default()
+    };
+    assert_eq!(of(1), two);
+    let wrong = error("agents: [{id: a, echo: , policy: {on_busy: wait}}]");
+    assert!(wrong.contains("queue, reject, interrupt"), "{wrong}");
 }
 
 #[test]

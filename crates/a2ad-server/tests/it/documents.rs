@@ -141,7 +141,7 @@ fn the_table_of_keys_is_complete() {
         "limits.attempts",
         "limits.backoff",
         "limits.cancel_grace",
-        "limits.on_restart",
+        "policy",
         "limits.idempotency",
     ] {
         assert!(page.contains(&format!("| `agents[].{key}` | ")), "{key}");

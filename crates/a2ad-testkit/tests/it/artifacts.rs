@@ -124,6 +124,7 @@ async fn stream_04_what_was_said_comes_in_order(server: Harness) {
     assert_eq!(drain(replay.unwrap()).await.unwrap(), events);
 }
 
+/// G-09.
 async fn stream_05_one_who_leaves_takes_nothing_from_the_others(server: Harness) {
     let mut sender = server.client.stream(text("gate"), None).await.unwrap();
     let first = sender.next().await.unwrap().unwrap();

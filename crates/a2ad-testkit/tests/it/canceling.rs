@@ -17,6 +17,7 @@ crate::scenarios![
     cancel_against_completion_has_one_winner,
 ];
 
+/// E-11.
 async fn cancel_01_a_running_task_is_stopped(server: Harness) {
     let task = server.client.send(at_once(text("hold"))).await.unwrap();
     server
@@ -30,6 +31,7 @@ async fn cancel_01_a_running_task_is_stopped(server: Harness) {
     assert_eq!(later.status.state, TaskState::Completed);
 }
 
+/// E-11.
 async fn cancel_02_an_ended_task_cannot_be_canceled(server: Harness) {
     let task = server.client.send(text("echo x")).await.unwrap();
     let refused = server.client.cancel(&task.id).await.unwrap_err();
@@ -78,6 +80,7 @@ async fn a_waiting_task_is_canceled_at_once_and_never_runs(server: Harness) {
     assert_eq!(server.agent_begun(), 2);
 }
 
+/// E-11.
 async fn an_interrupted_task_can_be_canceled(server: Harness) {
     let task = server.client.send(text("ask what?")).await.unwrap();
     let canceled = server.client.cancel(&task.id).await.unwrap();

@@ -73,7 +73,12 @@ async fn card_01_an_agent_that_says_nothing_still_has_a_whole_card() {
     );
     // DUAL-05: the same addresses for 0.3, in its own members too.
     let older: Vec<Value> = card["supportedInterfaces"].as_array().unwrap()[3..].to_vec();
-    let expected = [("JSONRPC", root.as_str()), ("HTTP+JSON", base.as_str())].map(
+    let expected = [
+        ("JSONRPC", root.as_str()),
+        ("HTTP+JSON", base.as_str()),
+        ("GRPC", grpc.as_str()),
+    ]
+    .map(
         |(binding, url)| json!({"url": url, "protocolBinding": binding, "protocolVersion": "0.3"}),
     );
     assert_eq!(older, expected);
@@ -82,7 +87,7 @@ async fn card_01_an_agent_that_says_nothing_still_has_a_whole_card() {
     assert_eq!(card["preferredTransport"], "JSONRPC");
     assert_eq!(
         card["additionalInterfaces"],
-        json!([{"url": base, "transport": "HTTP+JSON"}])
+        json!([{"url": base, "transport": "HTTP+JSON"}, {"url": grpc, "transport": "GRPC"}])
     );
 }
 

@@ -16,6 +16,7 @@ crate::scenarios![
     a_full_context_takes_no_more,
 ];
 
+/// E-10.
 async fn ctx_02_a_message_to_an_unknown_task_is_refused(server: Harness) {
     let mut request = text("echo x");
     request.message.as_mut().unwrap().task_id = "11111111-1111-8111-8111-111111111111".to_owned();
@@ -24,6 +25,7 @@ async fn ctx_02_a_message_to_an_unknown_task_is_refused(server: Harness) {
     assert_eq!(server.agent_begun(), 0);
 }
 
+/// E-10.
 async fn ctx_03_ctx_04_the_context_of_a_task_is_its_own(server: Harness) {
     let task = server.client.send(text("ask a")).await.unwrap();
     let mut elsewhere = text_to(&task, "ask b");
@@ -38,6 +40,7 @@ async fn ctx_03_ctx_04_the_context_of_a_task_is_its_own(server: Harness) {
     assert_eq!(again.context_id, task.context_id);
 }
 
+/// E-10.
 async fn ctx_05_a_message_to_an_ended_task_is_refused(server: Harness) {
     let task = server.client.send(text("echo x")).await.unwrap();
     let refused = server
@@ -49,6 +52,7 @@ async fn ctx_05_a_message_to_an_ended_task_is_refused(server: Harness) {
     assert_eq!(server.agent_begun(), 1);
 }
 
+/// F-01, F-02.
 async fn ctx_07_ctx_08_a_context_is_made_or_kept(server: Harness) {
     let made = server.client.send(text("echo x")).await.unwrap();
     assert!(!made.context_id.is_empty());

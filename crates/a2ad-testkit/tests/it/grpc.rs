@@ -135,7 +135,7 @@ async fn grpc_01_the_service_has_eleven_methods_and_no_other() {
     for path in [
         "/",
         "/x",
-        "/a2a.v1.A2AService/GetTask",
+        "/a2a.v1.A2AService/ListTasks",
         "/lf.a2a.v1.A2AService",
         "/tasks",
     ] {

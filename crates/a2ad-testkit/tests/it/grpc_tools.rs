@@ -48,7 +48,7 @@ fn status(message: &[u8]) -> i32 {
 async fn health_is_readiness() {
     let server = server().await;
     const CHECK: &str = "/grpc.health.v1.Health/Check";
-    for service in ["", SERVICE] {
+    for service in ["", SERVICE, "a2a.v1.A2AService"] {
         let answer = call(&server, CHECK, &of(service)).await;
         assert_eq!(
             (answer.status().code, status(&answer.messages[0])),
@@ -161,7 +161,8 @@ async fn reflection_tells_the_schema() {
         let mut listed = names(&listed.services);
         listed.sort_unstable();
         let itself = format!("grpc.reflection.{version}.ServerReflection");
-        assert_eq!(listed, ["grpc.health.v1.Health", &itself, SERVICE]);
+        let older = "a2a.v1.A2AService";
+        assert_eq!(listed, [older, "grpc.health.v1.Health", &itself, SERVICE]);
 
         // As a tool does it: the file of the service, then what that needs.
         let symbol = |symbol: &str| Question {

@@ -53,6 +53,7 @@ async fn what_one_has_answered_the_other_shows() {
     assert_eq!(other.client.get(of(&again)).await.unwrap(), answered);
 }
 
+/// G-05.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stream_follows_a_task_that_runs_elsewhere() {
     let (one, other) = two().await;

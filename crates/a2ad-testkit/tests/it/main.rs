@@ -30,6 +30,7 @@ mod negotiation;
 mod oracle;
 mod parameters;
 mod parity;
+mod policies;
 mod replies;
 mod restarts;
 mod shapes;
@@ -37,6 +38,7 @@ mod streams;
 mod surfaces;
 mod tasks;
 mod v03;
+mod v03_grpc;
 mod wire;
 
 /// Runs each scenario over every binding and store. A further binding or store adds a line here.

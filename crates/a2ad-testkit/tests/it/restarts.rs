@@ -16,6 +16,7 @@ crate::scenarios![sqlite:
     a_damaged_task_does_not_hide_the_others,
 ];
 
+/// G-05.
 async fn tasks_streams_and_repeats_survive_a_restart(mut server: Harness) {
     let mut request = text("words one two");
     request.message.as_mut().unwrap().message_id =

@@ -46,7 +46,7 @@ fn streamed_text(events: &[Event]) -> String {
     text
 }
 
-/// STREAM-03, STREAM-04.
+/// STREAM-03, STREAM-04, E-04, G-03.
 async fn stream_01_opens_with_the_task_and_ends_with_its_end(server: Harness) {
     let stream = server
         .client
@@ -84,6 +84,7 @@ async fn stream_02_a_continued_task_opens_with_its_snapshot(server: Harness) {
     assert_eq!(states(&events).last(), Some(&TaskState::Completed));
 }
 
+/// G-09.
 async fn stream_05_all_streams_see_the_same(server: Harness) {
     let task = server.client.send(at_once(text("gate"))).await.unwrap();
     let one = server.client.subscribe(&task.id, Some(0)).await.unwrap();
@@ -160,6 +161,7 @@ async fn stream_08_a_question_ends_the_senders_stream_but_not_a_subscribers(serv
     assert!(task_id.is_empty(), "the stream ended before the task");
 }
 
+/// G-04.
 async fn sub_01_opens_with_the_task_as_it_is(server: Harness) {
     let task = server.client.send(at_once(text("gate"))).await.unwrap();
     server.wait_at_gate(&task.id).await;
@@ -175,6 +177,7 @@ async fn sub_01_opens_with_the_task_as_it_is(server: Harness) {
     assert_eq!(states(&rest), [TaskState::Completed]);
 }
 
+/// CF-14.
 async fn sub_02_an_ended_task_cannot_be_followed(server: Harness) {
     let task = server.client.send(text("echo x")).await.unwrap();
     let Err(refused) = server.client.subscribe(&task.id, None).await else {
@@ -206,6 +209,7 @@ async fn sub_03_an_interrupted_task_can_be_followed(server: Harness) {
     );
 }
 
+/// G-05.
 async fn a_cut_stream_goes_on_after_its_last_frame(server: Harness) {
     let words = "words a b c d e f g h i j k l m n o p q r s t u v w x y z";
     let whole = server.client.stream(text(words), None).await.unwrap();
@@ -265,7 +269,7 @@ async fn a_number_beyond_the_end_is_refused(server: Harness) {
     assert_eq!(refused.reason(), "INVALID_PARAMS");
 }
 
-/// SEND-17.
+/// SEND-17, CF-15.
 async fn a_repeated_stream_is_replayed(server: Harness) {
     let mut request = text("words one two three");
     request.message.as_mut().unwrap().message_id =
@@ -304,7 +308,7 @@ async fn a_long_stream_arrives_whole(server: Harness) {
     assert_eq!(artifacts, 900);
 }
 
-/// STREAM-12.
+/// STREAM-12, G-11.
 async fn a_reader_that_lags_loses_nothing(server: Harness) {
     // More than the shared tail holds is written before the first frame is read.
     let stream = server.client.stream(text("burst 900"), None).await.unwrap();

@@ -61,6 +61,7 @@ fn is_uuid(text: &str) -> bool {
     groups.iter().map(|group| group.len()).eq([8, 4, 4, 4, 12]) && groups.iter().all(hex)
 }
 
+/// E-15.
 async fn model_03_an_ended_task_stays_as_it_ended(server: Harness) {
     for verb in ["echo x", "fail", "reject", "pieces"] {
         let ended = server.client.send(text(verb)).await.unwrap();
@@ -159,6 +160,7 @@ async fn ctx_11_a_task_that_waits_for_authorisation_takes_messages(server: Harne
     assert_eq!(done.status.state, TaskState::Completed);
 }
 
+/// E-13.
 async fn get_01_a_task_is_answered_whole(server: Harness) {
     let sent = server.client.send(text("pieces")).await.unwrap();
     let got = get(&server, &sent.id).await;
@@ -224,6 +226,7 @@ async fn send_16_what_is_wrong_before_a_task_exists_leaves_none(server: Harness)
     assert_eq!(server.agent_begun(), 0);
 }
 
+/// CF-30.
 async fn send_18_a_caller_that_hangs_up_leaves_its_task_running(server: Harness) {
     let waiting = server.client.send(text("gate"));
     // What is not chosen is dropped, and its connection with it.

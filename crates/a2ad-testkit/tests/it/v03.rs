@@ -14,6 +14,7 @@ const EVENTS: (&str, &str) = ("accept", "text/event-stream");
 const V03: (&str, &str) = ("a2a-version", "0.3");
 
 crate::scenarios![
+    cf_14_a_task_that_has_ended_can_be_followed_in_0_3,
     dual_08_a_task_of_one_generation_is_the_others_too,
     dual_08_a_stream_of_one_generation_shows_what_the_other_makes,
 ];
@@ -384,6 +385,31 @@ async fn v03_19_extensions_have_a_header_of_their_own() {
         assert_eq!(answer.headers["a2a-extensions"], replay, "{name}");
         assert!(!answer.headers.contains_key("x-a2a-extensions"), "{name}");
     }
+}
+
+/// CF-14: in 0.3 whoever follows a task that has ended gets it and its last event.
+async fn cf_14_a_task_that_has_ended_can_be_followed_in_0_3(server: Harness) {
+    let ended = server.client.send(text("words one two")).await.unwrap();
+    let by_id = json!({"id": ended.id});
+    let answer = rpc(&server, &[EVENTS], "tasks/resubscribe", &by_id).await;
+    let body = String::from_utf8(answer.body.to_vec()).unwrap();
+    let events = body.lines().filter_map(|line| line.strip_prefix("data: "));
+    let events: Vec<Value> = events
+        .map(|data| serde_json::from_str::<Value>(data).unwrap()["result"].clone())
+        .collect();
+    let [task, end] = &events[..] else {
+        panic!("a task and its end: {body}");
+    };
+    assert_eq!(
+        (&task["kind"], &task["id"]),
+        (&json!("task"), &json!(ended.id))
+    );
+    assert_eq!(task["status"]["state"], "completed");
+    assert_eq!(
+        (&end["kind"], &end["final"]),
+        (&json!("status-update"), &json!(true))
+    );
+    assert_eq!(end["status"]["state"], "completed");
 }
 
 async fn dual_08_a_task_of_one_generation_is_the_others_too(server: Harness) {

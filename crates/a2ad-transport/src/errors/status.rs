@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use a2ad_proto::ERROR_DOMAIN;
 use a2ad_proto::rpc::{self, Any, BadRequest, Delay, ErrorInfo, RetryInfo, Violation};
+use a2ad_proto::{ERROR_DOMAIN, ErrorKind, v03};
 use prost::Message as _;
 use tonic::{Code, Status};
 
 use super::{Fault, is_transient};
+use crate::version::Generation;
 
 /// How long a status's message may be. It travels as a header, three bytes for each that is not ASCII, and twice:
 /// clients give up on heads of more than some 8 KiB.
@@ -21,6 +22,27 @@ impl Fault {
     /// The status of this error. If it passes by itself, the caller may try again after `retry_after`.
     pub(crate) fn status(&self, retry_after: Duration) -> Status {
         self.status_as(Code::from_i32(self.kind.grpc_code()), retry_after)
+    }
+
+    /// The same in a generation. In 0.3 its message begins with the error's name (V03-25), and what is not supported
+    /// is not implemented, which is what its clients go by.
+    pub(crate) fn status_in(&self, generation: Generation, retry_after: Duration) -> Status {
+        if generation == Generation::V10 {
+            return self.status(retry_after);
+        }
+        let name = v03::error_name(self.kind);
+        let message = format!("{name}: {}", self.message).into();
+        let code = match self.kind {
+            ErrorKind::PushNotificationNotSupported | ErrorKind::UnsupportedOperation => {
+                Code::Unimplemented
+            }
+            kind => Code::from_i32(kind.grpc_code()),
+        };
+        let named = Self {
+            message,
+            ..self.clone()
+        };
+        named.status_as(code, retry_after)
     }
 
     /// The same under another code.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use a2ad_core::engine::EngineError;
-use a2ad_proto::pb;
+use a2ad_proto::{pb, v03};
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
 use http::Response;
@@ -71,9 +71,9 @@ struct Probe {
 }
 
 impl Probe {
-    /// How a service stands; there is one, and the server as a whole.
+    /// How a service stands; there is one for each generation, and the server as a whole.
     async fn status(&self, service: &str) -> ServingStatus {
-        if !service.is_empty() && service != pb::SERVICE {
+        if !matches!(service, "" | pb::SERVICE | v03::pb::SERVICE) {
             return ServingStatus::ServiceUnknown;
         }
         match probes::readiness(&self.inner).await {

@@ -1,4 +1,4 @@
-//! The gRPC binding: `lf.a2a.v1.A2AService`, health and reflection (GRPC-01).
+//! The gRPC binding: `lf.a2a.v1.A2AService`, that of 0.3, health and reflection (GRPC-01, DUAL-04).
 //!
 //! Requests come here by their content type. A2A methods all have one message to read: it is read whole, under the
 //! same limits as on the other bindings. tonic serves health and reflection, and knows how a status is written.
@@ -13,7 +13,7 @@ mod write;
 
 use std::sync::Arc;
 
-use a2ad_proto::{REPLAY, pb};
+use a2ad_proto::{REPLAY, pb, v03};
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::request::Parts;
@@ -36,6 +36,7 @@ use crate::meters::{self, Binding};
 use crate::method::Method;
 use crate::mounts::{Named, Visit};
 use crate::reply::Body;
+use crate::tongue::{Tongue, schema_dialect};
 use crate::version::{self, Generation, Spoken};
 pub(crate) use messages::{Messages, trailers};
 
@@ -94,10 +95,15 @@ where
         }
     };
     match service.split_once('/') {
-        Some((pb::SERVICE, name)) => {
+        Some((service @ (pb::SERVICE | v03::pb::SERVICE), name)) => {
+            let (generation, method) = match service {
+                pb::SERVICE => (Generation::V10, Method::named(name)),
+                _ => (Generation::V03, Method::named_in_v03_service(name)),
+            };
             let handler = Handler {
                 inner,
-                method: Method::named(name),
+                tongue: Tongue::new(generation, schema_dialect(&head.headers)),
+                method,
                 connection,
                 began: Instant::now(),
             };
@@ -169,6 +175,7 @@ fn status(refusal: Refusal, limits: &Limits) -> Status {
 /// One call of an A2A method, or of one that there is not.
 struct Handler<'a> {
     inner: &'a Inner,
+    tongue: Tongue,
     method: Option<Method>,
     connection: &'a Connection,
     began: Instant,
@@ -204,10 +211,16 @@ impl Handler<'_> {
             principal,
             named: Named::Nobody,
         };
-        let generation = version::negotiate(&head, Spoken::OnlyV10, self.inner.lenient);
+        let tongue = self.tongue;
+        // The service says which generation it is of.
+        let spoken = match tongue.generation() {
+            Generation::V10 => Spoken::OnlyV10,
+            Generation::V03 => Spoken::V03,
+        };
+        let generation = version::negotiate(&head, spoken, self.inner.lenient);
         let call = |request| Call::new(self.inner, visit, &head, generation.clone(), request);
         let call = match message::check(&head.headers, &body) {
-            Ok(message) => span.in_scope(|| call(read::decode(method, message))),
+            Ok(message) => span.in_scope(|| call(read::decode(method, tongue, message))),
             // Who asks in another version may well write in another form: that comes first (OPS-04).
             Err(refusal) => match call(Err(refusal.into())) {
                 Err(fault) if fault.kind != Fault::from(refusal).kind => Err(fault),
@@ -223,13 +236,16 @@ impl Handler<'_> {
         let active = call.active.clone();
         let replied = within(deadline, call.run(self.inner).instrument(span)).await;
         let messages = match replied {
-            Some(Ok(Reply::Result(json))) => write::result(method, &json).map(Messages::One),
+            Some(Ok(Reply::Result(json))) => {
+                write::result(method, tongue, &json).map(Messages::One)
+            }
             Some(Ok(Reply::Stream(stream))) => {
                 let stop = self.connection.stop();
                 let writing = write::Writing {
                     follow: Follow::new(stream, stop.clone()),
                     leaving: [self.inner.draining.clone(), stop.clone()],
                     replay: active.has(REPLAY),
+                    tongue,
                     deadline,
                     retry_after: limits.retry_after,
                     failed: None,
@@ -239,7 +255,7 @@ impl Handler<'_> {
             Some(Err(fault)) => Err(fault),
             None => {
                 let mut response = self.too_late();
-                active.tell(Generation::V10, response.headers_mut());
+                active.tell(tongue.generation(), response.headers_mut());
                 return response;
             }
         };
@@ -251,18 +267,29 @@ impl Handler<'_> {
             Err(fault) => self.fail(&fault),
         };
         // An error says it as well, once it is settled (EXT-05).
-        active.tell(Generation::V10, response.headers_mut());
+        active.tell(tongue.generation(), response.headers_mut());
         response
     }
 
     fn refuse(&self, refusal: Refusal) -> Response<Body> {
-        self.count(Some(Fault::from(refusal).kind.reason()));
-        refuse(refusal, &self.inner.limits)
+        let fault = Fault::from(refusal);
+        self.count(Some(fault.kind.reason()));
+        match refusal {
+            // gRPC's own business, whatever is spoken over it.
+            Refusal::CompressedMessage | Refusal::ContentEncoding | Refusal::UnknownMethod => {
+                refuse(refusal, &self.inner.limits)
+            }
+            _ => only(&self.status(&fault)),
+        }
     }
 
     fn fail(&self, fault: &Fault) -> Response<Body> {
         self.count(Some(fault.kind.reason()));
-        only(&fault.status(self.inner.limits.retry_after))
+        only(&self.status(fault))
+    }
+
+    fn status(&self, fault: &Fault) -> Status {
+        fault.status_in(self.tongue.generation(), self.inner.limits.retry_after)
     }
 
     fn too_late(&self) -> Response<Body> {

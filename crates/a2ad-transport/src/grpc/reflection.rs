@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::LazyLock;
 use std::task::{Context, Poll};
 
-use a2ad_proto::pb;
+use a2ad_proto::{pb, v03};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::request::Parts;
@@ -58,9 +58,11 @@ where
 
 fn services() -> Option<(Ask, Ask)> {
     let ours = pb::descriptor_set();
+    let older = v03::pb::descriptor_set();
     let builder = || {
         Builder::configure()
             .register_encoded_file_descriptor_set(&ours)
+            .register_encoded_file_descriptor_set(&older)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
     };
     let built = builder().build_v1().and_then(|v1| {

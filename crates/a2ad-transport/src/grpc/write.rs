@@ -5,9 +5,8 @@ use std::time::Duration;
 use a2ad_core::engine::{EngineError, Frame};
 use a2ad_core::keys::Number;
 use a2ad_proto::pb::Message;
-use a2ad_proto::{
-    ListTasksResponse, Metadata, REPLAY, SendMessageResponse, StreamResponse, Task, from_json,
-};
+use a2ad_proto::v03::{self, Dialect};
+use a2ad_proto::{ListTasksResponse, Metadata, REPLAY, SendMessageResponse, StreamResponse, Task};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use serde::de::DeserializeOwned;
@@ -15,11 +14,13 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
+use super::message::PREFIX;
 use super::messages::{Messages, append};
 use super::within;
 use crate::errors::{Fault, Refusal};
 use crate::follow::{Fetched, Follow};
 use crate::method::Method;
+use crate::tongue::{Tongue, parse};
 
 /// What a call is counted as whose caller stopped waiting.
 pub(super) const TOO_LATE: &str = "DEADLINE_EXCEEDED";
@@ -33,7 +34,10 @@ pub(super) fn too_late() -> Status {
 const CHUNK_BYTES: usize = 32 * 1024;
 
 /// The result of a method that gives one.
-pub(super) fn result(method: Method, json: &[u8]) -> Result<Bytes, Fault> {
+pub(super) fn result(method: Method, tongue: Tongue, json: &[u8]) -> Result<Bytes, Fault> {
+    if let Tongue::V03(dialect) = tongue {
+        return result_v03(method, dialect, json);
+    }
     match method {
         Method::SendMessage => encode::<SendMessageResponse>(json),
         Method::ListTasks => encode::<ListTasksResponse>(json),
@@ -44,11 +48,27 @@ pub(super) fn result(method: Method, json: &[u8]) -> Result<Bytes, Fault> {
         | Method::GetTaskPushNotificationConfig
         | Method::ListTaskPushNotificationConfigs
         | Method::DeleteTaskPushNotificationConfig
-        | Method::GetExtendedAgentCard => {
-            let what = format!("{} has no result", method.name());
-            Err(EngineError::Internal(what.into()).into())
-        }
+        | Method::GetExtendedAgentCard => Err(no_result(method)),
     }
+}
+
+fn result_v03(method: Method, dialect: Dialect, json: &[u8]) -> Result<Bytes, Fault> {
+    let message = match method {
+        Method::SendMessage => v03::pb::write_sent(&parse(json)?, dialect),
+        Method::GetTask | Method::CancelTask => v03::pb::write_task(&parse(json)?, dialect),
+        Method::GetExtendedAgentCard => {
+            v03::pb::write_card(&parse(json)?).ok_or_else(|| no_result(method))?
+        }
+        _ => return Err(no_result(method)),
+    };
+    let mut out = Vec::with_capacity(message.len() + PREFIX);
+    append(&mut out, |out| out.extend_from_slice(&message));
+    Ok(out.into())
+}
+
+fn no_result(method: Method) -> Fault {
+    let what = format!("{} has no result", method.name());
+    EngineError::Internal(what.into()).into()
 }
 
 fn encode<T: DeserializeOwned + Message>(json: &[u8]) -> Result<Bytes, Fault> {
@@ -59,14 +79,11 @@ fn encode<T: DeserializeOwned + Message>(json: &[u8]) -> Result<Bytes, Fault> {
     Ok(out.into())
 }
 
-fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Fault> {
-    from_json(json).map_err(|violations| EngineError::Internal(Box::new(violations)).into())
-}
-
 /// A stream being written.
 pub(super) struct Writing {
     pub(super) follow: Follow,
     pub(super) replay: bool,
+    pub(super) tongue: Tongue,
     pub(super) deadline: Option<Instant>,
     /// Either says that the server leaves; which one is first depends on where the stream stood.
     pub(super) leaving: [CancellationToken; 2],
@@ -92,15 +109,21 @@ impl Writing {
     async fn next(&mut self) -> Option<Result<Bytes, Status>> {
         loop {
             if let Some(fault) = self.failed.take() {
-                return Some(Err(fault.status(self.retry_after)));
+                let generation = self.tongue.generation();
+                return Some(Err(fault.status_in(generation, self.retry_after)));
             }
             let mut chunk = Vec::new();
             while chunk.len() < CHUNK_BYTES
                 && let Some(frame) = self.follow.ready.next()
             {
-                match self.message(&frame) {
-                    Ok(message) => append(&mut chunk, |out| message.encode(out)),
-                    Err(fault) => {
+                match (self.message(&frame), self.tongue) {
+                    (Ok(message), Tongue::V10) => append(&mut chunk, |out| message.encode(out)),
+                    (Ok(message), Tongue::V03(dialect)) => {
+                        let last = self.follow.ends_with(&frame);
+                        let message = v03::pb::write_event(&message, last, dialect);
+                        append(&mut chunk, |out| out.extend_from_slice(&message));
+                    }
+                    (Err(fault), _) => {
                         self.failed = Some(fault);
                         break;
                     }

@@ -6,7 +6,6 @@ mod route;
 
 pub(crate) use route::{Target, generation_of};
 
-use a2ad_proto::v03::Dialect;
 use bytes::Bytes;
 use http::header::CACHE_CONTROL;
 use http::request::Parts;
@@ -23,7 +22,7 @@ use crate::method::Method;
 use crate::mounts::Visit;
 use crate::reply::{self, Body};
 use crate::sse::{self, Wrap};
-use crate::tongue::Tongue;
+use crate::tongue::{Tongue, schema_dialect};
 use crate::version::{self, Generation};
 use crate::{body, media};
 
@@ -66,7 +65,7 @@ where
             began,
             method: Some(method),
             span,
-            tongue: Tongue::new(target.generation, Dialect::Proto),
+            tongue: Tongue::new(target.generation, schema_dialect(&head.headers)),
             call,
         },
         result_type: media::of_result(target.generation, &head.headers),

@@ -14,6 +14,7 @@ use crate::call::{Request, metadata_of};
 use crate::errors::{Fault, Refusal};
 use crate::method::Method;
 use crate::percent::{Plus, decode};
+use crate::tongue::schema_dialect;
 use crate::version::Generation;
 
 /// What a request asks for. A tenant in the query is for the door to find.
@@ -26,7 +27,10 @@ pub(super) fn read(
     match target.generation {
         Generation::V10 => read_v10(query, (target.route, method), body)
             .map_err(|fault| fault.expecting_v10(v03::looks_like_v03(body))),
-        Generation::V03 => read_v03(query, (target.route, method), body),
+        Generation::V03 => {
+            let dialect = schema_dialect(&head.headers);
+            read_v03(query, (target.route, method), dialect, body)
+        }
     }
 }
 
@@ -69,11 +73,11 @@ fn read_v10(
 fn read_v03(
     query: Option<&str>,
     (route, method): (Route<'_>, Method),
+    dialect: Dialect,
     body: &[u8],
 ) -> Result<Request, Fault> {
-    const PROTO: Dialect = Dialect::Proto;
     let wrong = |violations| not_object_or(body, violations);
-    let send = || v03::read_send(body, PROTO).map(Box::new).map_err(wrong);
+    let send = || v03::read_send(body, dialect).map(Box::new).map_err(wrong);
     Ok(match route {
         Route::Send => Request::Send(send()?),
         Route::Stream => Request::Stream(send()?),
@@ -99,7 +103,7 @@ fn read_v03(
         Route::PushConfigs(task) | Route::PushConfig(task, _) => {
             let task = id("taskId", task)?;
             if method == Method::CreateTaskPushNotificationConfig {
-                v03::read_push_create(body, PROTO, Some(&task)).map_err(wrong)?;
+                v03::read_push_create(body, dialect, Some(&task)).map_err(wrong)?;
             }
             Request::push(String::new(), task)
         }

@@ -240,6 +240,15 @@ impl Operations for Arc<Scripted> {
         Box::pin(async move { self.follow(&request.id, after) })
     }
 
+    fn resubscribe<'a>(
+        &'a self,
+        caller: &'a Caller,
+        request: SubscribeToTaskRequest,
+        after: Option<Number>,
+    ) -> Opened<'a> {
+        self.subscribe(caller, request, after)
+    }
+
     fn ready(&self) -> BoxFuture<'_, Result<(), EngineError>> {
         Box::pin(async {
             if self.unready.load(Ordering::SeqCst) {
