@@ -35,6 +35,7 @@ pub struct Builder {
     pub(crate) trusted_dialer: Option<Dialer>,
     pub(crate) credentials: Credentials,
     pub(crate) choice: Choice,
+    pub(crate) plain_files: bool,
     pub(crate) origins: Vec<String>,
     pub(crate) extensions: Vec<String>,
     pub(crate) timeouts: Timeouts,
@@ -64,6 +65,7 @@ impl Builder {
             trusted_dialer: None,
             credentials: Credentials::default(),
             choice: Choice::default(),
+            plain_files: false,
             origins: Vec::new(),
             extensions: Vec::new(),
             timeouts: Timeouts::default(),
@@ -114,6 +116,22 @@ impl Builder {
     #[must_use]
     pub fn version(mut self, version: &str) -> Self {
         self.choice.version = Some(version.to_owned());
+        self
+    }
+
+    /// Does not speak protocol 0.3, even if the agent knows nothing newer (DUAL-10). Otherwise such agents are spoken to
+    /// as if they were of 1.0, and [`Client::interface`] tells which they are.
+    #[must_use]
+    pub fn without_v03(mut self) -> Self {
+        self.choice.without_v03 = true;
+        self
+    }
+
+    /// Puts the bytes of files as they are into messages of protocol 0.3 over HTTP+JSON and gRPC, and takes them so. Most
+    /// agents have their base64 text there, which is the default (V03-16).
+    #[must_use]
+    pub fn plain_v03_files(mut self) -> Self {
+        self.plain_files = true;
         self
     }
 

@@ -4,14 +4,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use a2ad_proto::{
-    CancelTaskRequest, DeleteTaskPushNotificationConfigRequest, ErrorKind,
-    GetExtendedAgentCardRequest, GetTaskPushNotificationConfigRequest, GetTaskRequest,
-    ListTaskPushNotificationConfigsRequest, ListTasksRequest, SendMessageRequest,
-    SubscribeToTaskRequest, TaskPushNotificationConfig, pb,
-};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use a2ad_proto::{ErrorKind, SendMessageRequest};
 
 use crate::builder::Builder;
 use crate::client::Client;
@@ -20,28 +13,7 @@ use crate::error::Error;
 use crate::interface::Binding;
 use crate::settings::random;
 use crate::setup::State;
-use crate::transport::{Call, CallOptions, Frames, Operation, Reply, Transport};
-
-/// A request that names a tenant.
-pub(crate) trait Asking: Clone + Serialize + pb::Message + Send + Sync {
-    fn tenant(&mut self) -> &mut String;
-}
-
-macro_rules! asking {
-    ($($name:ident)+) => {$(
-        impl Asking for $name {
-            fn tenant(&mut self) -> &mut String {
-                &mut self.tenant
-            }
-        }
-    )+};
-}
-
-asking! {
-    SendMessageRequest GetTaskRequest ListTasksRequest CancelTaskRequest SubscribeToTaskRequest
-    TaskPushNotificationConfig GetTaskPushNotificationConfigRequest ListTaskPushNotificationConfigsRequest
-    DeleteTaskPushNotificationConfigRequest GetExtendedAgentCardRequest
-}
+use crate::transport::{Answer, Call, CallOptions, Frames, Operation, Question, Reply, Transport};
 
 /// When a call may be made again although the agent may have got it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,11 +52,7 @@ impl Client {
     }
 
     /// What an answer says; if it says nothing sensible, without what it may say of our credentials.
-    pub(crate) fn read<T: DeserializeOwned + pb::Message>(
-        &self,
-        reply: &Reply,
-        what: &str,
-    ) -> Result<T, Error> {
+    pub(crate) fn read<T: Answer>(&self, reply: &Reply, what: &str) -> Result<T, Error> {
         reply.read(what).map_err(|error| self.conceal(error))
     }
 
@@ -96,7 +64,7 @@ impl Client {
         &self.settings().timeouts
     }
 
-    pub(crate) async fn ask<R: Asking, T: DeserializeOwned + pb::Message>(
+    pub(crate) async fn ask<R: Question, T: Answer>(
         &self,
         operation: Operation,
         request: &R,
@@ -106,7 +74,7 @@ impl Client {
     }
 
     /// The same, and whether it was asked more than once.
-    pub(crate) async fn ask_counted<R: Asking, T: DeserializeOwned + pb::Message>(
+    pub(crate) async fn ask_counted<R: Question, T: Answer>(
         &self,
         operation: Operation,
         request: &R,
@@ -126,7 +94,7 @@ impl Client {
         (read, tries > 1)
     }
 
-    pub(crate) async fn call<R: Asking>(
+    pub(crate) async fn call<R: Question>(
         &self,
         operation: Operation,
         request: &R,
@@ -139,7 +107,7 @@ impl Client {
             .await
     }
 
-    async fn counted<R: Asking>(
+    async fn counted<R: Question>(
         &self,
         operation: Operation,
         request: &R,
@@ -181,7 +149,7 @@ impl Client {
         }
     }
 
-    pub(crate) async fn open<R: Asking>(
+    pub(crate) async fn open<R: Question>(
         &self,
         operation: Operation,
         request: &R,
@@ -204,7 +172,7 @@ impl Client {
     }
 
     /// Makes a call at the interface that worked last, or, if that cannot have heard it, at the next.
-    pub(crate) async fn once<R: Asking>(
+    pub(crate) async fn once<R: Question>(
         &self,
         operation: Operation,
         request: &R,
@@ -242,7 +210,7 @@ impl Client {
         Err(last.unwrap_or(Error::Canceled))
     }
 
-    async fn once_at<R: Asking>(
+    async fn once_at<R: Question>(
         &self,
         transport: &dyn Transport,
         operation: Operation,
@@ -257,6 +225,9 @@ impl Client {
             request.tenant().clone_from(&interface.tenant);
         }
         let tenant = request.tenant().clone();
+        if interface.is_v03() && !tenant.is_empty() {
+            return Err(Error::invalid("a tenant at an interface of protocol 0.3"));
+        }
         if interface.binding == Binding::HttpJson {
             request.tenant().clear();
         }

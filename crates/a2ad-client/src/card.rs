@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use a2ad_proto::{AgentCard, Violations, from_json};
+use a2ad_proto::{AgentCard, Violations, from_json, v03};
 use bytes::Bytes;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Request, StatusCode};
@@ -275,9 +275,16 @@ pub(crate) fn read_card(bytes: &[u8]) -> Result<AgentCard, Error> {
     if !value.is_object() {
         return Err(Error::not_a2a("the card is no JSON object", &came()));
     }
+    // Of a card that lists interfaces as 1.0 does, what 0.3 says of them does not count (DUAL-07).
+    let listed = ["supportedInterfaces", "supported_interfaces"];
+    let listed = listed.iter().find_map(|name| value.get(name));
+    let read: fn(&[u8]) -> Result<AgentCard, Violations> = match listed {
+        Some(listed) if !listed.is_null() => from_json,
+        _ => v03::read_card,
+    };
     modernise(&mut value);
     for _ in 0..DROPPED_MAX {
-        let violations: Violations = match from_json::<AgentCard>(value.to_string().as_bytes()) {
+        let violations: Violations = match read(value.to_string().as_bytes()) {
             Ok(card) if card == AgentCard::default() => {
                 return Err(Error::not_a2a("this is no card", &came()));
             }
@@ -287,7 +294,10 @@ pub(crate) fn read_card(bytes: &[u8]) -> Result<AgentCard, Error> {
         let field = violations.0.first().map(|first| first.field.clone());
         let member = field.as_deref().unwrap_or_default();
         let member = member.split(['.', '[']).next().unwrap_or_default();
-        let essential = matches!(member, "supportedInterfaces" | "");
+        let essential = matches!(
+            member,
+            "supportedInterfaces" | "url" | "additionalInterfaces" | ""
+        );
         let dropped = value.as_object_mut().and_then(|card| card.remove(member));
         if essential || dropped.is_none() {
             return Err(Error::unexpected("the card", &violations, bytes));
@@ -297,40 +307,8 @@ pub(crate) fn read_card(bytes: &[u8]) -> Result<AgentCard, Error> {
     Err(Error::not_a2a("the card cannot be read", &came()))
 }
 
-/// Gives the members of an older card their places in a 1.0 one (DUAL-07).
+/// Gives schemes in the form of 0.3 that of 1.0, in a card that is of 1.0 otherwise.
 fn modernise(card: &mut Value) {
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let listed = card
-        .get("supportedInterfaces")
-        .or(card.get("supported_interfaces"));
-    if listed.is_none_or(Value::is_null) {
-        let version = match text(&card["protocolVersion"]) {
-            none if none.is_empty() => "0.3".to_owned(),
-            version => version,
-        };
-        let transport = match text(&card["preferredTransport"]) {
-            none if none.is_empty() => "JSONRPC".to_owned(),
-            transport => transport,
-        };
-        let mut interfaces = Vec::new();
-        if let Some(url) = card["url"].as_str() {
-            interfaces.push(
-                json!({"url": url, "protocolBinding": transport, "protocolVersion": version}),
-            );
-        }
-        for more in card["additionalInterfaces"]
-            .as_array()
-            .into_iter()
-            .flatten()
-        {
-            let (url, transport) = (text(&more["url"]), text(&more["transport"]));
-            let one = json!({"url": url, "protocolBinding": transport, "protocolVersion": version});
-            if !interfaces.contains(&one) {
-                interfaces.push(one);
-            }
-        }
-        card["supportedInterfaces"] = interfaces.into();
-    }
     let schemes = card
         .get_mut("securitySchemes")
         .and_then(Value::as_object_mut);
@@ -450,7 +428,7 @@ mod tests {
             .into_iter()
             .map(|it| (it.protocol_binding, it.protocol_version))
             .collect();
-        let one = |binding: &str| (binding.to_owned(), "0.3.0".to_owned());
+        let one = |binding: &str| (binding.to_owned(), "0.3".to_owned());
         assert_eq!(listed, [one("GRPC"), one("HTTP+JSON")]);
     }
 

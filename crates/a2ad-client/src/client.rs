@@ -13,14 +13,13 @@ use a2ad_proto::{
 
 use crate::builder::Builder;
 use crate::calling::{Outcome, Repeat};
-use crate::card::read_card;
 use crate::error::Error;
 use crate::interface::Interface;
 use crate::pages::Tasks;
 use crate::settings::random;
 use crate::setup::{Setup, State};
 use crate::stream::EventStream;
-use crate::transport::{CallOptions, Frames, Operation, Reply};
+use crate::transport::{CallOptions, Frames, Operation};
 
 /// A client of one agent. Cheap to clone; clones share their connections.
 #[derive(Clone, Debug)]
@@ -385,10 +384,8 @@ impl Client {
         let (options, limit) = (CallOptions::default(), self.timeouts().call);
         let operation = Operation::GetExtendedCard;
         let reply = self.call(operation, &request, &options, limit, Repeat::Always);
-        match reply.await? {
-            Reply::Json(bytes) => read_card(&bytes).map_err(|error| self.conceal(error)),
-            reply @ Reply::Protobuf(_) => self.read(&reply, "the extended card"),
-        }
+        let card = reply.await?.read_card();
+        card.map_err(|error| self.conceal(error))
     }
 }
 

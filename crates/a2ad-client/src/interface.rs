@@ -61,17 +61,31 @@ pub struct Interface {
     pub trusted: bool,
 }
 
+impl Interface {
+    /// Whether it speaks protocol 0.3, or 0.2, which is the same on JSON-RPC.
+    #[must_use]
+    pub fn is_v03(&self) -> bool {
+        is_old(&self.version)
+    }
+}
+
+fn is_old(version: &str) -> bool {
+    matches!(version, "0.3" | "0.2")
+}
+
 /// What the caller wants of an interface.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Choice {
     pub(crate) binding: Option<Binding>,
     pub(crate) version: Option<String>,
+    /// Whether to do without agents that know nothing newer than 0.3.
+    pub(crate) without_v03: bool,
     /// Origins that may see our credentials beside that of the card, and may be plain http under an https card.
     pub(crate) origins: Vec<Origin>,
 }
 
 impl Choice {
-    /// The interfaces that can be used, in the card's order (CARD-03).
+    /// The interfaces that can be used, in the card's order (CARD-03), but for those of 0.3, which come last.
     ///
     /// # Errors
     /// When there is none; it says why for each.
@@ -101,6 +115,7 @@ impl Choice {
                 reasons: clip(&reasons.join("; ")),
             });
         }
+        usable.sort_by_key(Interface::is_v03);
         Ok(usable)
     }
 
@@ -117,8 +132,17 @@ impl Choice {
         {
             return Err("not the version asked for".to_owned());
         }
-        if !version.starts_with("1.") {
-            return Err("not a version that we speak, which is 1.0".to_owned());
+        let speaks = version.starts_with("1.")
+            || version == "0.3"
+            || version == "0.2" && binding == Binding::JsonRpc;
+        if !speaks {
+            return Err("not a version that we speak, which are 1.0 and 0.3".to_owned());
+        }
+        if is_old(&version) && self.without_v03 {
+            return Err("an old version, and it was asked to do without".to_owned());
+        }
+        if is_old(&version) && !interface.tenant.is_empty() {
+            return Err("it has a tenant, and its version knows none".to_owned());
         }
         let url = address(binding, &interface.url, card_url)?;
         let allowed = self.origins.contains(&url.origin());
@@ -213,8 +237,38 @@ mod tests {
                     "https://agent.example/rpc".to_owned(),
                     true
                 ),
+                // What is old comes last, whatever the order.
+                (
+                    Binding::JsonRpc,
+                    "https://agent.example/old".to_owned(),
+                    true
+                ),
             ]
         );
+    }
+
+    #[test]
+    fn dual_10_old_versions_can_be_done_without() {
+        let choice = Choice {
+            without_v03: true,
+            ..Choice::default()
+        };
+        let url = Url::parse(CARD).unwrap();
+        let reason = |choice: &Choice, listed: &[(&str, &str, &str)]| {
+            let refused = choice.interfaces(&card(listed), &url).unwrap_err();
+            refused.to_string()
+        };
+        let old = [("JSONRPC", "0.3.0", "https://agent.example/old")];
+        assert!(reason(&choice, &old).contains("asked to do without"));
+        assert_eq!(choose(&Choice::default(), &old).len(), 1);
+        let older = [("JSONRPC", "0.2.6", "https://agent.example/old")];
+        assert_eq!(choose(&Choice::default(), &older).len(), 1);
+        let too_old = [("GRPC", "0.2.6", "https://agent.example/old")];
+        assert!(reason(&Choice::default(), &too_old).contains("not a version that we speak"));
+        let mut tenant = card(&old);
+        "t".clone_into(&mut tenant.supported_interfaces[0].tenant);
+        let refused = Choice::default().interfaces(&tenant, &url).unwrap_err();
+        assert!(refused.to_string().contains("tenant"), "{refused}");
     }
 
     #[test]

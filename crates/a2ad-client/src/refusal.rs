@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use a2ad_proto::{ErrorKind, FieldViolation, Violations};
+use a2ad_proto::{ErrorKind, FieldViolation, Violations, v03};
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
@@ -94,13 +94,15 @@ impl Refusal {
             };
         }
         // Problem details and older servers name the error by its type (ERR-05).
-        let named = error.get("type").and_then(Value::as_str).map(reason_of);
-        let named = named.filter(|reason| ErrorKind::from_reason(reason).is_some());
+        let named = error.get("type").and_then(Value::as_str);
+        let named = named.and_then(|name| {
+            let by_reason = || ErrorKind::from_reason(&reason_of(name));
+            v03::kind_of_error_name(name).or_else(by_reason)
+        });
         let details = details.cloned().unwrap_or_default();
         let mut refusal = Self::new(code, message, details, || {
-            let by_name = named.as_deref().and_then(ErrorKind::from_reason);
             let by_code = i32::try_from(code).ok().filter(|code| *code < 0);
-            by_name
+            named
                 .or_else(|| by_code.and_then(ErrorKind::from_json_rpc_code))
                 .or_else(|| grpc_name.and_then(of_grpc_name))
                 .or_else(|| u16::try_from(code).ok().and_then(of_http_status))
@@ -114,8 +116,28 @@ impl Refusal {
     pub(crate) fn of_grpc(code: i32, message: &str, details: Option<&[u8]>) -> Self {
         let details = details.map(grpc::details).unwrap_or_default();
         Self::new(code.into(), message.to_owned(), details, || {
-            of_grpc_code(code)
+            // Agents of 0.3 begin with the name of the error (V03-24).
+            let name = message.split(':').next().unwrap_or_default();
+            v03::kind_of_error_name(name.trim()).or_else(|| of_grpc_code(code))
         })
+    }
+
+    /// The same from an agent of 0.3, where statuses beside a few words mean something else (V03-24).
+    pub(crate) fn of_old_http(status: u16, body: &[u8]) -> Self {
+        let body: Value = serde_json::from_slice(body).unwrap_or_default();
+        let mut refusal = Self::of_http_error(status, &body);
+        let says_kind = body.get("type").is_some() || body.get("error").is_some();
+        let words = body.get("message").and_then(Value::as_str);
+        let kind = match status {
+            404 if words.is_some_and(|words| words != "Not Found") => ErrorKind::TaskNotFound,
+            501 => ErrorKind::UnsupportedOperation,
+            _ => return refusal,
+        };
+        if !says_kind {
+            refusal.kind = Some(kind);
+            kind.reason().clone_into(&mut refusal.reason);
+        }
+        refusal
     }
 
     fn new(
@@ -380,6 +402,44 @@ mod tests {
         assert_eq!((refusal.code, &*refusal.message), (503, "HTTP status 503"));
         let refusal = Refusal::of_http(400, br#"{"error":"bad thing"}"#);
         assert_eq!(refusal.message, "bad thing");
+    }
+
+    #[test]
+    fn v03_24_errors_of_0_3_are_understood_in_all_their_forms() {
+        let old =
+            |status, body: Value| Refusal::of_old_http(status, body.to_string().as_bytes()).kind;
+        let said = |text: &str| json!({ "message": text });
+        let nothing = json!({});
+        assert_eq!(
+            old(404, said("Task not found")),
+            Some(ErrorKind::TaskNotFound)
+        );
+        assert_eq!(old(404, said("Not Found")), Some(ErrorKind::MethodNotFound));
+        assert_eq!(old(404, nothing), Some(ErrorKind::MethodNotFound));
+        assert_eq!(old(409, said("x")), Some(ErrorKind::TaskNotCancelable));
+        assert_eq!(
+            old(415, said("x")),
+            Some(ErrorKind::ContentTypeNotSupported)
+        );
+        assert_eq!(old(422, said("x")), Some(ErrorKind::InvalidParams));
+        assert_eq!(old(501, said("x")), Some(ErrorKind::UnsupportedOperation));
+        for kind in ErrorKind::ALL {
+            let named = json!({"type": v03::error_name(kind), "message": "x"});
+            assert_eq!(old(404, named), Some(kind));
+            let message = format!("{}: words", v03::error_name(kind));
+            assert_eq!(Refusal::of_grpc(2, &message, None).kind, Some(kind));
+        }
+        let status = json!({"error": {"code": 404, "status": "NOT_FOUND", "message": "x"}});
+        assert_eq!(old(404, status), Some(ErrorKind::TaskNotFound));
+        let kind = |code| Refusal::of_grpc(code, "words", None).kind;
+        assert_eq!(kind(12), Some(ErrorKind::MethodNotFound));
+        assert_eq!(kind(5), Some(ErrorKind::TaskNotFound));
+        // Everything is an internal error to some (AMB-32).
+        let internal = json!({"code": -32603, "message": "Task not found"});
+        assert_eq!(
+            Refusal::of_json_rpc(&internal, 200).kind,
+            Some(ErrorKind::Internal)
+        );
     }
 
     #[test]

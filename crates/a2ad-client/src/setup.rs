@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use a2ad_proto::v03::Dialect;
 use url::Url;
 
 use crate::REPLAY;
@@ -12,7 +13,9 @@ use crate::client::{Client, Inner};
 use crate::credentials::Shown;
 use crate::dial::{Dialer, Limits};
 use crate::error::Error;
-use crate::transport::{Line, Transport, transport};
+use crate::interface::Interface;
+use crate::refusal::clip;
+use crate::transport::{Line, Transport, Wire, transport};
 
 /// What the caller said.
 pub(crate) struct Setup {
@@ -97,6 +100,9 @@ impl Setup {
             headers: http::HeaderMap::new(),
             query: Vec::new(),
         };
+        if interfaces.first().is_some_and(Interface::is_v03) {
+            tracing::info!(agent = %clip(&card.name), "the agent is spoken to in protocol 0.3");
+        }
         let mut transports = Vec::new();
         for interface in interfaces {
             let shown = if interface.trusted {
@@ -109,7 +115,13 @@ impl Setup {
                 }
                 nothing.clone()
             };
+            let wire = match (interface.is_v03(), settings.plain_files) {
+                (false, _) => Wire::Modern,
+                (true, false) => Wire::Old(Dialect::Proto),
+                (true, true) => Wire::Old(Dialect::ProtoPlain),
+            };
             transports.push(transport(Line {
+                wire,
                 dialer: self.dialer(interface.trusted)?,
                 interface,
                 shown,

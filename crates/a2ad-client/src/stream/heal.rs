@@ -142,6 +142,7 @@ impl EventStream {
         match opened {
             Ok(Opened::Stream(frames)) => {
                 self.opened = Instant::now();
+                self.looked = false;
                 let gap = resumed && self.cursor.is_none();
                 self.source = Source::Open(Box::new(Open {
                     frames,

@@ -74,6 +74,8 @@ pub struct EventStream {
     bytes: u64,
     repeated: u32,
     orphans: u32,
+    /// The task was asked for since a stream was last open, because streams of this agent need not begin with it.
+    looked: bool,
 }
 
 #[derive(Debug)]
@@ -191,6 +193,7 @@ impl EventStream {
             bytes: 0,
             repeated: 0,
             orphans: 0,
+            looked: false,
         }
     }
 
@@ -263,7 +266,10 @@ impl EventStream {
         match &mut self.source {
             Source::Over => Ok(()),
             // What happens seldom is not part of every future.
-            Source::Closed => Box::pin(self.open()).await,
+            Source::Closed => match self.looks_first() {
+                true => Box::pin(self.look_before()).await,
+                false => Box::pin(self.open()).await,
+            },
             Source::Opening(opening, outcome) => {
                 let opening = *opening;
                 let outcome = outcome.done().await;

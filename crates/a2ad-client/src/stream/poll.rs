@@ -3,7 +3,7 @@
 use a2ad_proto::{ErrorKind, GetTaskRequest, StreamResponse, Task};
 
 use super::heal::heals;
-use super::{EventStream, Kept, Source};
+use super::{EventStream, Kept, Purpose, Source};
 use crate::error::Error;
 
 impl EventStream {
@@ -31,6 +31,30 @@ impl EventStream {
             self.source = Source::Polling(unchanged.saturating_add(1));
         }
         self.catch_up().await
+    }
+
+    /// Whether the task is to be asked for before it is followed: agents of 0.3 need not begin with it (V03-20), and
+    /// some say nothing at all before something happens.
+    pub(super) fn looks_first(&self) -> bool {
+        let state = self.client.state();
+        self.task_id.is_some()
+            && self.cursor.is_none()
+            && !self.looked
+            && state.streaming
+            && self.client.interface().is_v03()
+            && !matches!(self.purpose, Purpose::Resume)
+    }
+
+    /// Asks for the task before it is followed. What happens before the stream is open is found when something comes.
+    pub(super) async fn look_before(&mut self) -> Result<(), Error> {
+        let first = self.attempts == 0;
+        self.catch_up().await?;
+        self.looked = true;
+        if first {
+            // What was delivered came by no stream.
+            self.attempts = 0;
+        }
+        Ok(())
     }
 
     /// Asks for the task and delivers what is new. If it cannot be had now, what follows is another attempt.

@@ -1,12 +1,12 @@
 //! Streams of frames as the server gives them.
 
-use a2ad_proto::pb::Message as _;
-use a2ad_proto::{Metadata, StreamResponse, from_json};
+use a2ad_proto::{Metadata, StreamResponse};
 use bytes::{Buf as _, Bytes, BytesMut};
 use http::HeaderMap;
 
 use super::grpc::Status;
 use super::jsonrpc::Envelope;
+use super::wire::{Answer as _, Form};
 use super::{Line, read_error};
 use crate::credentials::Credentials;
 use crate::dial::{Body, DialError};
@@ -42,11 +42,13 @@ enum Source {
         parser: SseParser,
         chunk: Bytes,
         wrap: Wrap,
+        form: Form,
     },
     Grpc {
         body: Box<Body>,
         buffer: BytesMut,
         event_bytes_max: usize,
+        form: Form,
     },
     /// The answer was one object.
     One(Box<StreamResponse>),
@@ -60,6 +62,10 @@ impl Frames {
             parser: SseParser::new(line.event_bytes_max),
             chunk: Bytes::new(),
             wrap,
+            form: match wrap {
+                Wrap::JsonRpc => line.wire.json_rpc(),
+                Wrap::Bare => line.wire.http_json(),
+            },
         };
         Self::new(line, source)
     }
@@ -69,6 +75,7 @@ impl Frames {
             body: Box::new(body),
             buffer: BytesMut::new(),
             event_bytes_max: line.event_bytes_max,
+            form: line.wire.grpc(),
         };
         Self::new(line, source)
     }
@@ -116,6 +123,7 @@ impl Frames {
                 parser,
                 chunk,
                 wrap,
+                form,
             } => {
                 let Some(event) = next_event(&self.host, body, parser, chunk).await? else {
                     return Ok(None);
@@ -123,12 +131,13 @@ impl Frames {
                 self.bytes = event.data.len() as u64;
                 let number = event.id.as_deref().and_then(|id| id.parse().ok());
                 let number = number.filter(|_| self.numbered);
-                Ok(Some(Event::new(wrap.read(&event)?, number)))
+                Ok(Some(Event::new(wrap.read(&event, *form)?, number)))
             }
             Source::Grpc {
                 body,
                 buffer,
                 event_bytes_max,
+                form,
             } => {
                 let Some(message) =
                     next_message(&self.host, body, buffer, *event_bytes_max).await?
@@ -141,8 +150,7 @@ impl Frames {
                     };
                 };
                 self.bytes = message.len() as u64;
-                let mut response = StreamResponse::decode(&message)
-                    .map_err(|error| Error::not_a2a(format!("a frame: {error}"), ""))?;
+                let mut response = StreamResponse::read(&message, *form, "a frame")?;
                 let number = self.numbered.then(|| take_number(&mut response)).flatten();
                 Ok(Some(Event::new(response, number)))
             }
@@ -184,7 +192,7 @@ async fn next_event(
 
 impl Wrap {
     /// What an event says. An error may stand in any event, whatever its name (RPC-08, REST-10).
-    fn read(self, event: &SseEvent) -> Result<StreamResponse, Error> {
+    fn read(self, event: &SseEvent, form: Form) -> Result<StreamResponse, Error> {
         let bytes = event.data.as_bytes();
         let not_json = || Error::not_a2a("an event is no JSON object", &event.data);
         let frame = match self {
@@ -200,7 +208,7 @@ impl Wrap {
                 Bytes::copy_from_slice(bytes)
             }
         };
-        from_json(&frame).map_err(|violations| Error::unexpected("an event", &violations, bytes))
+        StreamResponse::read(&frame, form, "an event")
     }
 }
 

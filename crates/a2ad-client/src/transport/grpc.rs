@@ -11,7 +11,6 @@ use crate::dial::Body;
 use crate::error::{Error, Refusal};
 use crate::interface::Interface;
 
-const SERVICE: &str = "lf.a2a.v1.A2AService";
 /// The time that we gave the server is over.
 const DEADLINE_EXCEEDED: i64 = 4;
 
@@ -73,7 +72,9 @@ fn decode(text: &[u8]) -> String {
 
 impl Grpc {
     fn request(&self, call: &Call<'_>) -> Result<Request<Bytes>, Error> {
-        let message = call.params.protobuf();
+        let wire = self.0.wire;
+        let (service, method) = (wire.service(), wire.rpc(call.operation)?);
+        let message = call.params.write(wire.grpc());
         let length = u32::try_from(message.len()).map_err(|_| Error::invalid("the message"))?;
         let mut body = BytesMut::with_capacity(message.len() + 5);
         body.extend_from_slice(&[0]);
@@ -81,7 +82,7 @@ impl Grpc {
         body.extend_from_slice(&message);
         let mut url = self.0.interface.url.clone();
         let base = url.path().trim_end_matches('/').to_owned();
-        url.set_path(&format!("{base}/{SERVICE}/{}", call.operation.name()));
+        url.set_path(&format!("{base}/{service}/{method}"));
         let mut request = self.0.request(Method::POST, url, call, body.freeze())?;
         let headers = request.headers_mut();
         let kind = HeaderValue::from_static("application/grpc");
@@ -146,7 +147,10 @@ impl Grpc {
             None => return Err(broken(&self.0.host())),
         }
         match (message, second) {
-            (Some(message), None) => Ok(Reply::Protobuf(message)),
+            (Some(bytes), None) => Ok(Reply {
+                bytes,
+                form: self.0.wire.grpc(),
+            }),
             _ => Err(Error::not_a2a("not one message but none or several", "")),
         }
     }

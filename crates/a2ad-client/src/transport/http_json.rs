@@ -2,20 +2,29 @@
 
 use std::fmt::Write as _;
 
-use a2ad_proto::from_json;
+use a2ad_proto::StreamResponse;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{self, HeaderValue};
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, StatusCode, response};
 use serde_json::{Map, Value};
 use url::Url;
 
 use super::frames::{Frames, Wrap, bare_error};
-use super::{Call, Line, Operation, Reply, Transport, http_failure, is_event_stream};
-use crate::error::Error;
+use super::wire::Form;
+use super::{
+    Answer as _, Call, Line, Operation, Reply, Transport, Wire, error_body, http_failure,
+    is_event_stream, with_headers,
+};
+use crate::dial::Body;
+use crate::error::{Error, Refusal};
 use crate::interface::Interface;
 
 const MEDIA_TYPE: &str = "application/a2a+json";
+/// 0.3 has no type of its own.
+const OLD_MEDIA_TYPE: &str = "application/json";
+/// Where 0.3 has its paths.
+const OLD_PREFIX: &str = "/v1";
 
 #[derive(Debug)]
 pub(super) struct HttpJson(pub(super) Line);
@@ -94,7 +103,8 @@ impl HttpJson {
         verb: Option<Method>,
         accept: &'static str,
     ) -> Result<Request<Bytes>, Error> {
-        let json = call.params.json();
+        let old = matches!(self.0.wire, Wire::Old(_));
+        let json = call.params.write(Form::Json);
         // Only ids and what goes into a query are looked at here; bodies go out as they were written.
         let members: Map<String, Value> = serde_json::from_slice(&json).unwrap_or_default();
         let route = Route::of(call.operation, &members)?;
@@ -103,7 +113,11 @@ impl HttpJson {
         if !call.tenant.is_empty() {
             path = format!("{path}/{}", segment(call.tenant)?);
         }
-        url.set_path(&format!("{path}{}", route.path));
+        url.set_path(&match (old, call.operation) {
+            (false, _) => format!("{path}{}", route.path),
+            (true, Operation::GetExtendedCard) => format!("{path}{OLD_PREFIX}/card"),
+            (true, _) => format!("{path}{OLD_PREFIX}{}", route.path),
+        });
         let in_path = ["id", "taskId", "tenant"];
         let asked = members
             .iter()
@@ -124,6 +138,7 @@ impl HttpJson {
                     |it| format!("{{\"metadata\":{it}}}").into_bytes(),
                 )
             }
+            _ if old => call.params.write(self.0.wire.http_json()),
             _ => json,
         };
         let has_body = !body.is_empty();
@@ -131,24 +146,35 @@ impl HttpJson {
         let mut request = self.0.request(verb, url, call, body)?;
         let headers = request.headers_mut();
         if has_body {
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+            let media_type = if old { OLD_MEDIA_TYPE } else { MEDIA_TYPE };
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(media_type));
         }
         headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
         Ok(request)
+    }
+
+    async fn failure(&self, head: &response::Parts, body: Body) -> Error {
+        if self.0.wire == Wire::Modern {
+            return http_failure(head, body).await;
+        }
+        let body = error_body(head, body).await.unwrap_or_default();
+        with_headers(Refusal::of_old_http(head.status.as_u16(), &body), head)
     }
 
     async fn exchange(&self, call: &Call<'_>) -> Result<Reply, Error> {
         let request = self.request(call, None, "application/a2a+json, application/json;q=0.9")?;
         let (head, body) = self.0.send(request, &call.limits).await?.into_parts();
         if !head.status.is_success() {
-            return Err(http_failure(&head, body).await);
+            return Err(self.failure(&head, body).await);
         }
         let bytes = body.bytes().await?;
+        let form = self.0.wire.http_json();
         // Nothing is an answer where nothing is to be said (REST-07).
         if bytes.is_empty() {
-            return Ok(Reply::Json(Bytes::from_static(b"{}")));
+            let bytes = Bytes::from_static(b"{}");
+            return Ok(Reply { bytes, form });
         }
-        Ok(Reply::Json(bytes))
+        Ok(Reply { bytes, form })
     }
 
     async fn stream(&self, call: &Call<'_>) -> Result<Frames, Error> {
@@ -158,7 +184,7 @@ impl HttpJson {
         let wrong_verb = [StatusCode::NOT_FOUND, StatusCode::METHOD_NOT_ALLOWED];
         // Servers differ in how one subscribes (AMB-02).
         if call.operation == Operation::SubscribeToTask && wrong_verb.contains(&head.status) {
-            let refused = http_failure(&head, body).await;
+            let refused = self.failure(&head, body).await;
             if refused.kind() != Some(a2ad_proto::ErrorKind::MethodNotFound) {
                 return Err(refused);
             }
@@ -166,7 +192,7 @@ impl HttpJson {
             (head, body) = self.0.send(request, &call.limits).await?.into_parts();
         }
         if !head.status.is_success() {
-            return Err(http_failure(&head, body).await);
+            return Err(self.failure(&head, body).await);
         }
         if is_event_stream(&head.headers) {
             return Ok(Frames::sse(&self.0, body, Wrap::Bare));
@@ -175,8 +201,7 @@ impl HttpJson {
         if let Some(error) = bare_error(&bytes, head.status.as_u16()) {
             return Err(error);
         }
-        let frame = from_json(&bytes)
-            .map_err(|violations| Error::unexpected("the answer", &violations, &bytes))?;
+        let frame = StreamResponse::read(&bytes, self.0.wire.http_json(), "the answer")?;
         Ok(Frames::one(&self.0, frame))
     }
 }

@@ -1,6 +1,6 @@
 //! JSON-RPC 2.0 over HTTP.
 
-use a2ad_proto::from_json;
+use a2ad_proto::StreamResponse;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{self, HeaderValue};
@@ -9,7 +9,10 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::frames::{Frames, Wrap};
-use super::{Call, Line, Reply, Transport, error_body, is_event_stream, read_error, with_headers};
+use super::{
+    Answer as _, Call, Line, Reply, Transport, error_body, is_event_stream, read_error,
+    with_headers,
+};
 use crate::dial::Body;
 use crate::error::{Error, Refusal};
 use crate::interface::Interface;
@@ -46,15 +49,18 @@ impl Envelope {
 
 impl JsonRpc {
     fn request(&self, call: &Call<'_>, accept: &'static str) -> Result<Request<Bytes>, Error> {
-        let method = call.operation.name();
-        let params = call.params.json();
+        let method = self.0.wire.method(call.operation);
+        let params = call.params.write(self.0.wire.json_rpc());
         let mut body = Vec::with_capacity(params.len() + 100);
         body.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
         body.extend_from_slice(ID.as_bytes());
         body.extend_from_slice(b",\"method\":\"");
         body.extend_from_slice(method.as_bytes());
-        body.extend_from_slice(b"\",\"params\":");
-        body.extend_from_slice(&params);
+        body.push(b'"');
+        if !params.is_empty() {
+            body.extend_from_slice(b",\"params\":");
+            body.extend_from_slice(&params);
+        }
         body.push(b'}');
         let url = self.0.interface.url.clone();
         let mut request = self.0.request(Method::POST, url, call, body)?;
@@ -89,7 +95,10 @@ impl JsonRpc {
         let bytes = body.bytes().await?;
         let envelope = Envelope::read(&bytes).ok_or_else(|| not_json(&bytes))?;
         let result = envelope.into_result(head.status.as_u16())?;
-        Ok(Reply::Json(result.unwrap_or(Bytes::from_static(b"{}"))))
+        Ok(Reply {
+            bytes: result.unwrap_or(Bytes::from_static(b"{}")),
+            form: self.0.wire.json_rpc(),
+        })
     }
 
     async fn stream(&self, call: &Call<'_>) -> Result<Frames, Error> {
@@ -106,8 +115,7 @@ impl JsonRpc {
         let envelope = Envelope::read(&bytes).ok_or_else(|| not_json(&bytes))?;
         let result = envelope.into_result(head.status.as_u16())?;
         let result = result.ok_or_else(|| not_json(&bytes))?;
-        let frame = from_json(&result)
-            .map_err(|violations| Error::unexpected("the answer", &violations, &bytes))?;
+        let frame = StreamResponse::read(&result, self.0.wire.json_rpc(), "the answer")?;
         Ok(Frames::one(&self.0, frame))
     }
 }

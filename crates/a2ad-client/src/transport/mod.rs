@@ -6,31 +6,30 @@ mod frames;
 mod grpc;
 mod http_json;
 mod jsonrpc;
+mod wire;
 
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2ad_proto::{from_json, pb, to_json};
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response, response};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout_at};
 use url::Url;
 
 pub use self::frames::Frames;
+pub(crate) use self::wire::{Answer, Params, Question, Reply, Wire};
 
+use crate::REPLAY;
 use crate::credentials::{Credentials, Shown};
 use crate::dial::{Body, Dialer, Limits};
 use crate::error::{Error, Refusal};
 use crate::interface::{Binding, Interface};
 use crate::sse::SseParser;
-use crate::{REPLAY, VERSION};
 
 /// How much is read of an error, and for how long.
 const ERROR_BYTES_MAX: usize = 1024 * 1024;
@@ -71,22 +70,6 @@ impl Operation {
     }
 }
 
-/// A request's content in either encoding.
-pub(crate) trait Params: Send + Sync {
-    fn json(&self) -> Vec<u8>;
-    fn protobuf(&self) -> Vec<u8>;
-}
-
-impl<T: Serialize + pb::Message + Send + Sync> Params for T {
-    fn json(&self) -> Vec<u8> {
-        to_json(self)
-    }
-
-    fn protobuf(&self) -> Vec<u8> {
-        self.encode_to_vec()
-    }
-}
-
 /// One request.
 pub(crate) struct Call<'a> {
     pub(crate) operation: Operation,
@@ -113,26 +96,6 @@ pub struct CallOptions {
     pub timeout: Option<Duration>,
 }
 
-/// What a call came to.
-#[derive(Debug)]
-pub(crate) enum Reply {
-    Json(Bytes),
-    Protobuf(Bytes),
-}
-
-impl Reply {
-    pub(crate) fn read<T: DeserializeOwned + pb::Message>(&self, what: &str) -> Result<T, Error> {
-        match self {
-            Self::Json(bytes) => {
-                from_json(bytes).map_err(|violations| Error::unexpected(what, &violations, bytes))
-            }
-            Self::Protobuf(bytes) => {
-                T::decode(bytes).map_err(|error| Error::not_a2a(format!("{what}: {error}"), ""))
-            }
-        }
-    }
-}
-
 /// A binding at an address.
 pub(crate) trait Transport: Send + Sync + fmt::Debug {
     fn interface(&self) -> &Interface;
@@ -147,6 +110,7 @@ pub(crate) trait Transport: Send + Sync + fmt::Debug {
 pub(crate) struct Line {
     pub(crate) dialer: Dialer,
     pub(crate) interface: Interface,
+    pub(crate) wire: Wire,
     /// Empty where the interface is not trusted.
     pub(crate) shown: Shown,
     /// To keep out of errors what an agent sends back.
@@ -185,7 +149,7 @@ impl Line {
             .map_err(|_| Error::invalid("the URL of the interface"))?;
         let headers = request.headers_mut();
         headers.extend(self.shown.headers.clone());
-        let version = HeaderValue::from_static(VERSION);
+        let version = HeaderValue::from_static(self.wire.version());
         headers.insert(HeaderName::from_static("a2a-version"), version);
         let mut extensions: Vec<&str> = Vec::new();
         let streams = matches!(
@@ -201,6 +165,10 @@ impl Line {
         }
         if !extensions.is_empty() {
             let list = value(&extensions.join(","), "an extension's URI")?;
+            if let Wire::Old(_) = self.wire {
+                // Its name in 0.3 (V03-19).
+                headers.insert(HeaderName::from_static("x-a2a-extensions"), list.clone());
+            }
             headers.insert(HeaderName::from_static("a2a-extensions"), list);
         }
         if let Some(key) = &call.options.idempotency_key {

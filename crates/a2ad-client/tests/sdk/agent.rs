@@ -23,6 +23,11 @@ pub(crate) struct Agent {
 }
 
 impl Agent {
+    /// Whether it is of protocol 0.3.
+    pub(crate) fn is_old(&self) -> bool {
+        self.server.ends_with("03")
+    }
+
     pub(crate) async fn over(server: &str, card_url: &str, binding: Binding) -> Self {
         let client = Client::builder(card_url).binding(binding).connect().await;
         let client = client.unwrap();

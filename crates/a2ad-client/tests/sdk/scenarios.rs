@@ -49,7 +49,8 @@ pub(crate) async fn the_card_is_found_and_its_order_kept(agent: Agent) {
     let listed: Vec<_> = listed
         .map(|one| (&*one.protocol_binding, &*one.protocol_version))
         .collect();
-    assert_eq!(listed, BINDINGS.map(|binding| (binding.name(), "1.0")));
+    let version = if agent.is_old() { "0.3" } else { "1.0" };
+    assert_eq!(listed, BINDINGS.map(|binding| (binding.name(), version)));
     assert_eq!(agent.client.interface().binding, agent.binding);
 
     // The same card by the address of the agent, and the interface that it lists first.
@@ -69,7 +70,9 @@ pub(crate) async fn send_answers_with_the_finished_task(agent: Agent) {
     let task = agent.send(request).await.unwrap();
     assert!(!task.id.is_empty() && !task.context_id.is_empty());
     assert_eq!(task.status.state, TaskState::Completed);
-    assert!(task.status.timestamp.is_some());
+    // The Python SDK of 0.3 leaves times out of its protobuf.
+    let timeless = agent.server == "python03" && agent.binding != Binding::JsonRpc;
+    assert!(timeless || task.status.timestamp.is_some());
     let [artifact] = task.artifacts.as_slice() else {
         panic!("{:?}", task.artifacts);
     };
@@ -145,7 +148,7 @@ pub(crate) async fn a_stream_tells_everything_in_order(agent: Agent) {
         let kept = agent.until(&task.id, |kept| kept.status.state.is_terminal());
         let kept = kept.await;
         assert_eq!(without_history(task), without_history(&kept));
-        if agent.server != "rust" {
+        if !["rust", "js03"].contains(&&*agent.server) {
             assert_eq!(task.history, kept.history);
         }
     }
@@ -162,9 +165,14 @@ pub(crate) async fn get_returns_the_task_with_as_much_history_as_wanted(agent: A
             ..GetTaskRequest::default()
         })
     };
-    assert_eq!(get(None).await.unwrap(), sent);
-    let none = get(Some(0)).await.unwrap();
-    assert_eq!(none, without_history(&sent));
+    // The JavaScript SDK of 0.3 shows the history only to those who say how much of it.
+    let all = get(Some(100).filter(|_| agent.server == "js03")).await;
+    assert_eq!(all.unwrap(), sent);
+    // On two bindings of 0.3 zero is no limit, and to its Python SDK on none.
+    if !agent.is_old() {
+        let none = get(Some(0)).await.unwrap();
+        assert_eq!(none, without_history(&sent));
+    }
     let one = get(Some(1)).await.unwrap().history;
     assert!(sent.history.len() >= 2, "{:?}", sent.history);
     assert_eq!(one, sent.history[sent.history.len() - 1..]);
@@ -264,7 +272,10 @@ pub(crate) async fn a_subscriber_joins_a_running_task(agent: Agent) {
     agent.go_on(&id, 3).await;
     let (theirs, ours) = tokio::join!(rest(&mut events), rest(&mut joined));
     assert_eq!(lines(&theirs), expected);
-    assert_eq!(lines(&ours), expected);
+    // Streams of 0.3 need not begin with the task; then events only show that something happened.
+    if !agent.is_old() {
+        assert_eq!(lines(&ours), expected);
+    }
     let (theirs, ours) = (events.assembly(), joined.assembly());
     assert_eq!(ours.text(), "one two three");
     let (theirs, ours) = (theirs.task().unwrap(), ours.task().unwrap());
@@ -360,12 +371,23 @@ pub(crate) async fn a_task_that_is_not_there_is_not_found(agent: Agent) {
 
 // CTX-05, CANCEL-02, SUB-02; AMB-04, AMB-05
 pub(crate) async fn a_task_that_has_ended_takes_nothing_more(agent: Agent) {
-    const ENDED: &[ErrorKind] = &[ErrorKind::UnsupportedOperation, ErrorKind::InvalidParams];
+    // The last is what the JavaScript SDK of 0.3 says.
+    const ENDED: &[ErrorKind] = &[
+        ErrorKind::UnsupportedOperation,
+        ErrorKind::InvalidParams,
+        ErrorKind::InvalidRequest,
+    ];
     let task = agent.send(text("echo done")).await.unwrap();
     let more = || in_task(text("echo more"), &task);
     refused(ENDED, agent.send(more()).await);
     refused_stream(ENDED, agent.client.stream(more())).await;
-    refused_stream(ENDED, agent.client.subscribe(&task.id)).await;
+    if agent.is_old() {
+        // Streams of 0.3 need not begin with the task, so it is asked for, and there is nothing more to come.
+        let mut ended = agent.client.subscribe(&task.id);
+        assert_eq!(lines(&rest(&mut ended).await), ["task Completed"]);
+    } else {
+        refused_stream(ENDED, agent.client.subscribe(&task.id)).await;
+    }
     let canceled = agent.client.cancel(&task.id).await;
     refused(&[ErrorKind::TaskNotCancelable], canceled);
     // It is as it was.

@@ -65,16 +65,18 @@ async fn a_card_without_end_is_refused() {
 }
 
 #[tokio::test]
-async fn a_card_of_0_3_is_said_to_be_one() {
+async fn dual_10_a_card_of_0_3_can_be_refused() {
     let old = json!({"name": "old", "protocolVersion": "0.3.0", "url": "http://127.0.0.1:1/",
         "preferredTransport": "JSONRPC", "capabilities": {}, "skills": []});
-    let error = connect(move |_| ok(&old)).await.unwrap_err();
+    let liar = Liar::start(move |_, _| ok(&old)).await;
+    let error = soon(liar.builder().without_v03().connect()).await;
+    let error = error.unwrap_err();
     let text = error.to_string();
     assert!(matches!(error, Error::NoInterface { .. }));
-    assert!(
-        text.contains("JSONRPC 0.3.0") && text.contains("1.0"),
-        "{text}"
-    );
+    assert!(text.contains("JSONRPC 0.3: an old version"), "{text}");
+    let client = soon(liar.builder().connect()).await.unwrap();
+    assert!(client.interface().is_v03());
+    assert_eq!(client.interface().version, "0.3");
 }
 
 #[tokio::test]

@@ -3,6 +3,8 @@
 mod calls;
 mod cards;
 mod grpc;
+mod old;
+mod old_grpc;
 mod secrets;
 mod snapshots;
 mod streams;
