@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::PathBuf;
 
-use a2ad_proto::AgentCard;
+use a2ad_proto::{AgentCard, v03};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -39,13 +39,43 @@ fn card(value: &Value) -> Result<AgentCard, ConfigError> {
         return Err(ConfigError::new("a card is a mapping of its members"));
     }
     let text = value.to_string();
-    a2ad_proto::from_json(text.as_bytes()).map_err(|violations| {
+    let read = if is_v03(value) {
+        v03::read_card(text.as_bytes())
+    } else {
+        a2ad_proto::from_json(text.as_bytes())
+    };
+    read.map_err(|violations| {
         let said = |violation: &a2ad_proto::FieldViolation| {
             format!("{}: {}", violation.field, violation.description)
         };
         let all: Vec<String> = violations.0.iter().map(said).collect();
         ConfigError::new(all.join("; "))
     })
+}
+
+/// Whether a card says in the words of 0.3 how to authenticate, or what else 1.0 says otherwise. The rest is the same in
+/// both, and a card of both is one of 1.0.
+fn is_v03(card: &Value) -> bool {
+    let has = |names: &[&str]| names.iter().any(|name| card.get(name).is_some());
+    let schemes = ["securitySchemes", "security_schemes"].map(|name| card.get(name));
+    let schemes = schemes.into_iter().flatten().filter_map(Value::as_object);
+    let is_older = |scheme: &Value| {
+        let members = scheme.as_object();
+        members.is_some_and(|members| members.contains_key("type") && !has_newer(members))
+    };
+    schemes.flat_map(|schemes| schemes.values()).any(is_older)
+        || has(&["security", "supportsAuthenticatedExtendedCard"])
+            && !has(&[
+                "securityRequirements",
+                "security_requirements",
+                "supportedInterfaces",
+            ])
+}
+
+fn has_newer(scheme: &serde_json::Map<String, Value>) -> bool {
+    scheme
+        .keys()
+        .any(|name| name.ends_with("SecurityScheme") || name.ends_with("_security_scheme"))
 }
 
 impl<'de> Deserialize<'de> for CardSource {

@@ -236,6 +236,38 @@ async fn a_card_comes_from_a_file_or_from_the_configuration() {
     check_whole(&server.get(CARD, &[]).await.json());
 }
 
+/// A-07: a card as LightSpeed Stack has it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_07_a_card_file_of_0_3_is_understood() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = "
+name: Helper
+description: Helps
+protocolVersion: 0.3.0
+provider: {organization: Example, url: 'https://example.com'}
+capabilities: {streaming: true, pushNotifications: false, stateTransitionHistory: false}
+default_input_modes: [text/plain]
+skills: [{id: help, name: Help, description: Helps, tags: [help], inputModes: [text/plain]}]
+security: [{bearer: []}]
+security_schemes: {bearer: {type: http, scheme: bearer}}
+";
+    std::fs::write(folder.path().join("card.yaml"), file).unwrap();
+    let yaml = "agents: [{id: a, card: card.yaml, echo: }]";
+    let server = try_start(yaml, folder).await.unwrap();
+    let card = server.get(CARD, &[]).await.json();
+    assert_eq!(card["provider"]["organization"], "Example");
+    assert_eq!(card["defaultInputModes"], json!(["text/plain"]));
+    let scheme = json!({
+        "httpAuthSecurityScheme": {"scheme": "bearer"}, "type": "http", "scheme": "bearer",
+    });
+    assert_eq!(card["securitySchemes"]["bearer"], scheme);
+    assert_eq!(
+        card["securityRequirements"],
+        json!([{"schemes": {"bearer": {}}}])
+    );
+    assert_eq!(card["security"], json!([{"bearer": []}]));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_agents_own_keys_win_over_its_card() {
     let folder = tempfile::tempdir().unwrap();
@@ -295,7 +327,7 @@ async fn a_card_that_cannot_be_served_says_why_at_the_start() {
         ("{capabilities: {pushNotifications: true}}", "push"),
         ("{skills: [{name: S}]}", "no id"),
         (
-            "{securitySchemes: {k: {type: apiKey}}}",
+            "{securitySchemes: {k: {type: handshake}}}",
             "securitySchemes.k",
         ),
     ] {

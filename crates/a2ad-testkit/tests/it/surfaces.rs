@@ -189,6 +189,24 @@ async fn b_08_the_extended_card_is_asked_for_in_many_ways() {
     }
 }
 
+/// B-11, CF-01: whoever forgets the header is served where the operator says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b_11_a_lenient_server_needs_no_header() {
+    let strict = Configured::start(TWO).await;
+    let lenient = Configured::start(&format!("protocol: {{lenient: true}}\n{TWO}")).await;
+    for (server, status) in [(&strict, 400), (&lenient, 200)] {
+        let to = server.handle.addr();
+        let ask = async |path: &str, headers: &[(&str, &str)]| {
+            let answer = a2ad_testkit::http::call(to, Method::GET, path, headers, "").await;
+            answer.unwrap().status.as_u16()
+        };
+        assert_eq!(ask("/tasks", &[]).await, status);
+        assert_eq!(ask("/tasks", &[("a2a-version", "0.3")]).await, status);
+        assert_eq!(ask("/tasks", &[("a2a-version", "2.0")]).await, 400);
+        assert_eq!(ask("/v1/tasks", &[]).await, 200);
+    }
+}
+
 /// B-12, B-13: bodies of other types, and broken ones, are answered in A2A's own shapes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b_12_media_types_and_broken_bodies_are_answered_in_the_protocols_shapes() {
