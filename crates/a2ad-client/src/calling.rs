@@ -189,6 +189,10 @@ impl Client {
             let made = self.once_at(transport, operation, request, after, options, limits);
             match made.await {
                 Ok(outcome) => {
+                    let was_v03 = state.transports[first].interface().is_v03();
+                    if transport.interface().is_v03() && !was_v03 {
+                        tracing::warn!("the agent is spoken to in protocol 0.3 from now on");
+                    }
                     state.current.store(index, Ordering::Relaxed);
                     return Ok(outcome);
                 }
@@ -243,15 +247,20 @@ impl Client {
             operation,
             Operation::SendStreamingMessage | Operation::SubscribeToTask
         );
-        self.unless_canceled(async {
+        let is_old = interface.is_v03();
+        let made = self.unless_canceled(async {
             if streams {
                 let frames = transport.open(call).await?;
                 Ok(Outcome::Frames(Box::new(frames)))
             } else {
                 transport.call(call).await.map(Outcome::Reply)
             }
+        });
+        let made = made.await;
+        made.map_err(|error| match error {
+            Error::Refused(refusal) if is_old => Error::refused(refusal.of_old(operation)),
+            error => error,
         })
-        .await
     }
 
     pub(crate) async fn unless_canceled<T>(

@@ -7,6 +7,8 @@ use a2ad_proto::{ErrorKind, FieldViolation, Violations, v03};
 use base64::Engine as _;
 use serde_json::{Map, Value, json};
 
+use crate::transport::Operation;
+
 /// How much of an agent's words is kept.
 const MESSAGE_CHARS_MAX: usize = 2_000;
 /// How many details and violations are kept.
@@ -138,6 +140,24 @@ impl Refusal {
             kind.reason().clone_into(&mut refusal.reason);
         }
         refusal
+    }
+
+    /// What an agent of 0.3 means by not doing this: it says so by statuses that many errors have in common (V03-24).
+    pub(crate) fn of_old(mut self, operation: Operation) -> Self {
+        let kind = match operation {
+            Operation::CreatePushConfig
+            | Operation::GetPushConfig
+            | Operation::ListPushConfigs
+            | Operation::DeletePushConfig => ErrorKind::PushNotificationNotSupported,
+            Operation::GetExtendedCard => ErrorKind::UnsupportedOperation,
+            _ => return self,
+        };
+        let not_done = [ErrorKind::MethodNotFound, ErrorKind::UnsupportedOperation];
+        if self.kind.is_some_and(|kind| not_done.contains(&kind)) {
+            self.kind = Some(kind);
+            kind.reason().clone_into(&mut self.reason);
+        }
+        self
     }
 
     fn new(
@@ -434,6 +454,13 @@ mod tests {
         let kind = |code| Refusal::of_grpc(code, "words", None).kind;
         assert_eq!(kind(12), Some(ErrorKind::MethodNotFound));
         assert_eq!(kind(5), Some(ErrorKind::TaskNotFound));
+        let push = Operation::CreatePushConfig;
+        let of_push = |code| Refusal::of_grpc(code, "words", None).of_old(push).kind;
+        let no_push = Some(ErrorKind::PushNotificationNotSupported);
+        assert_eq!(of_push(12), no_push);
+        assert_eq!(of_push(5), Some(ErrorKind::TaskNotFound));
+        let get = Refusal::of_grpc(12, "words", None).of_old(Operation::GetTask);
+        assert_eq!(get.kind, Some(ErrorKind::MethodNotFound));
         // Everything is an internal error to some (AMB-32).
         let internal = json!({"code": -32603, "message": "Task not found"});
         assert_eq!(

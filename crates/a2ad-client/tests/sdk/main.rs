@@ -99,11 +99,8 @@ const DEFECTS: &[(&str, &str, &str)] = &[
         "waiting_ends_with_the_task_or_its_question",
         TWICE,
     ),
-    (
-        "python03",
-        "what_is_not_offered_is_refused",
-        "that push is not offered is said in words only, under another code on every binding",
-    ),
+    ("python03 JSONRPC", "what_is_not_offered_is_refused", WORDS),
+    ("python03 GRPC", "what_is_not_offered_is_refused", WORDS),
     (
         "python03 HTTP+JSON",
         "a_task_that_is_not_there_is_not_found",
@@ -126,7 +123,6 @@ const DEFECTS: &[(&str, &str, &str)] = &[
         "a_task_that_has_ended_takes_nothing_more",
         WORDS,
     ),
-    ("js03 GRPC", "what_is_not_offered_is_refused", WORDS),
     (
         "js03 HTTP+JSON",
         "a_task_that_is_not_there_is_not_found",

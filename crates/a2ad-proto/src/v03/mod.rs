@@ -7,7 +7,8 @@
 //!
 //! 0.3 has two ways to write JSON, and its peers mix them. Readers understand either, whatever the dialect: parts
 //! tagged with `kind`, `type` or not at all, `parts` or `content`, names in camelCase or snake_case, words or the
-//! schema's names. What is wrong is named as the peer wrote it. What only 1.0 has is refused by name, so that a
+//! schema's names. The one thing that they would take differently, a `data` without a tag in which there is but
+//! another `data`, is what it is in the dialect asked for. What is wrong is named as the peer wrote it. What only 1.0 has is refused by name, so that a
 //! request that came to the wrong door says so.
 //!
 //! ```
@@ -62,7 +63,7 @@ pub enum Dialect {
     /// `referenceTaskIds`. A file's bytes hold its base64 text (V03-16), which is how Python and Go peers have it:
     /// what is base64 text after one decoding is decoded once more.
     Proto,
-    /// The same for peers that put the bytes of a file there as they are.
+    /// The same for peers that put the bytes of a file there as they are, as those in JavaScript do.
     ProtoPlain,
 }
 

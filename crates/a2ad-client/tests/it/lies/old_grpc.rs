@@ -247,7 +247,11 @@ async fn v03_24_the_words_of_a_status_name_the_error() {
     let canceled = soon(client.cancel("t")).await.map_err(kind);
     assert_eq!(canceled, Err(Some(ErrorKind::TaskNotCancelable)));
     let card = soon(client.extended_card()).await.map_err(kind);
-    assert_eq!(card, Err(Some(ErrorKind::MethodNotFound)));
+    assert_eq!(card, Err(Some(ErrorKind::UnsupportedOperation)));
+    let push = soon(client.create_push_config(config()))
+        .await
+        .map_err(kind);
+    assert_eq!(push, Err(Some(ErrorKind::PushNotificationNotSupported)));
 }
 
 /// V03-01: 0.3 lists no tasks over gRPC, and nothing is asked.
