@@ -88,7 +88,7 @@ fn the_echo_agent_answers_with_what_it_is_told() {
     );
 
     let task = &daemon.call("SendMessage", &message(""))["task"];
-    assert_eq!(task["status"]["state"], "TASK_STATE_COMPLETED");
+    assert_eq!(task["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
 }
 
 #[test]

@@ -35,7 +35,8 @@ async fn at_the_gate(server: &Harness) -> Task {
 async fn cf_09_e_08_a_busy_context_rejects_the_next_message(mut server: Harness) {
     server.adopt("{on_busy: reject}").await;
     let first = at_the_gate(&server).await;
-    let request = unique(text_in("talk", "echo no"), 1);
+    // Nobody waits for it: a rejection is there at once.
+    let request = at_once(unique(text_in("talk", "echo no"), 1));
     let rejected = server.client.send(request.clone()).await.unwrap();
     assert_eq!(rejected.status.state, TaskState::Failed);
     assert_eq!(said(&rejected), BUSY);
@@ -73,7 +74,8 @@ async fn cf_09_of_many_messages_at_once_one_is_worked_on(mut server: Harness) {
 async fn cf_09_a_message_to_a_task_at_work_is_refused_and_harms_nobody(mut server: Harness) {
     server.adopt("{on_busy: reject}").await;
     let first = at_the_gate(&server).await;
-    let refused = server.client.send(text_to(&first, "echo no")).await;
+    let refused = server.client.send(at_once(text_to(&first, "echo no")));
+    let refused = refused.await;
     assert_eq!(refused.unwrap_err().reason(), "UNSUPPORTED_OPERATION");
     server.agent.open_gate();
     let done = server.until(&first.id, ended).await;
@@ -98,8 +100,8 @@ async fn cf_09_e_11_after_a_cancel_the_context_takes_messages_again(mut server: 
     let first = first.unwrap();
     let working = |task: &Task| task.status.state == TaskState::Working;
     server.until(&first.id, working).await;
-    let rejected = server.client.send(text_in("talk", "echo no")).await;
-    assert_eq!(said(&rejected.unwrap()), BUSY);
+    let rejected = server.client.send(at_once(text_in("talk", "echo no")));
+    assert_eq!(said(&rejected.await.unwrap()), BUSY);
     // The context is busy, and the cancel goes through all the same.
     let canceled = server.client.cancel(&first.id).await.unwrap();
     assert_eq!(canceled.status.state, TaskState::Canceled);
@@ -114,8 +116,9 @@ async fn cf_09_a_message_interrupts_what_is_under_way(mut server: Harness) {
         let first = first.unwrap();
         let working = |task: &Task| task.status.state == TaskState::Working;
         server.until(&first.id, working).await;
-        let next = server.client.send(text_in("talk", "echo next")).await;
-        assert_eq!(made(&next.unwrap()), "next");
+        let next = server.client.send(at_once(text_in("talk", "echo next")));
+        let next = server.until(&next.await.unwrap().id, ended).await;
+        assert_eq!(made(&next), "next");
         let first = server.until(&first.id, ended).await;
         assert_eq!(first.status.state, TaskState::Canceled, "{verb}");
     }
@@ -135,11 +138,8 @@ async fn cf_09_the_last_of_several_messages_is_next(mut server: Harness) {
         .into_iter()
         .map(Result::unwrap)
         .collect();
-    let last = server
-        .client
-        .send(text_in("talk", "echo last"))
-        .await
-        .unwrap();
+    let last = server.client.send(at_once(text_in("talk", "echo last")));
+    let last = server.until(&last.await.unwrap().id, ended).await;
     assert_eq!(made(&last), "last");
     others.push(first);
     for other in others {
@@ -212,11 +212,8 @@ async fn cf_09_a_message_interrupts_an_agent_at_another_instance() {
         .unwrap();
     let working = |task: &Task| task.status.state == TaskState::Working;
     other.until(&first.id, working).await;
-    let next = other
-        .client
-        .send(text_in("talk", "echo next"))
-        .await
-        .unwrap();
+    let next = other.client.send(at_once(text_in("talk", "echo next")));
+    let next = other.until(&next.await.unwrap().id, ended).await;
     assert_eq!(made(&next), "next");
     let first = other.until(&first.id, ended).await;
     assert_eq!(first.status.state, TaskState::Canceled);

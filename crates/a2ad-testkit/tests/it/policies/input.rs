@@ -62,7 +62,7 @@ async fn cf_20_a_message_with_nothing_in_it_can_be_worked_on(mut server: Harness
 }
 
 async fn cf_20_a_blank_message_to_a_task_changes_nothing_that_is_under_way(mut server: Harness) {
-    for policy in ["{}", "{empty_input: failed}"] {
+    for (policy, begun_in_all) in [("{}", 1), ("{empty_input: failed}", 2)] {
         server.adopt(policy).await;
         let begun = server.client.send(at_once(text("gate"))).await.unwrap();
         server.wait_at_gate(&begun.id).await;
@@ -73,6 +73,7 @@ async fn cf_20_a_blank_message_to_a_task_changes_nothing_that_is_under_way(mut s
         let done = server.until(&begun.id, ended).await;
         assert_eq!(done.status.state, TaskState::Completed);
         assert_eq!(made(&done), "waiting passed");
+        assert_eq!(server.agent_begun(), begun_in_all, "nobody works on it");
     }
 }
 
