@@ -18,3 +18,4 @@ mod said;
 pub mod store;
 pub mod task;
 pub mod texts;
+pub mod transcript;

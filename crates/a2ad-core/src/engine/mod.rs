@@ -18,12 +18,14 @@ mod idempotency;
 mod list;
 mod monitor;
 mod read;
+mod rested;
 mod run;
 mod speak;
 mod submit;
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -43,6 +45,7 @@ pub use cursor::{Frame, Frames};
 pub use error::EngineError;
 pub use hub::Hub;
 pub use monitor::{Seen, SeenPage, Sight, Sighting, Sightings};
+pub use rested::{Rested, Resting};
 pub use run::describe_metrics;
 
 /// Who asks, for which agent, and what came with the request.
@@ -135,6 +138,8 @@ struct Inner {
     /// Turns that run, and messages and cancels that are being taken.
     turns: TaskTracker,
     background: TaskTracker,
+    /// How many have yet to see what contexts have too much of.
+    holds: AtomicUsize,
     /// When the store was last asked whether it can be written, and what it said.
     checked: Mutex<Option<(Instant, Result<(), StoreError>)>>,
     life: Life,
@@ -214,6 +219,7 @@ impl Engine {
             running: Mutex::default(),
             turns: TaskTracker::new(),
             background: TaskTracker::new(),
+            holds: AtomicUsize::new(0),
             checked: Mutex::default(),
             life: Life::default(),
         });

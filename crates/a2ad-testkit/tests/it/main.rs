@@ -32,6 +32,7 @@ mod parameters;
 mod parity;
 mod replies;
 mod restarts;
+mod retention;
 mod shapes;
 mod streams;
 mod tasks;
