@@ -78,6 +78,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long tasks are kept.
     pub retention: Retention,
+    /// Conversations as files, for people to read.
+    pub transcripts: Transcripts,
     /// Who may call.
     pub auth: AuthConfig,
     /// The agents to serve. The first that clients can find answers where none is named.
@@ -106,6 +108,7 @@ impl Default for Config {
             log: Log::default(),
             limits: Limits::default(),
             retention: Retention::default(),
+            transcripts: Transcripts::default(),
             auth: AuthConfig::default(),
             agents: vec![AgentConfig::echo()],
         }
@@ -135,6 +138,7 @@ impl Config {
         &["limits", "keep_alive"],
         &["retention", "terminal"],
         &["retention", "interrupted"],
+        &["transcripts", "dir"],
         &["auth", "token_header"],
         &["auth", "api_key_header"],
         &["auth", "challenge"],
@@ -203,6 +207,16 @@ fn dashed_too(schema: &serde_json::Value) -> serde_json::Value {
         }
         other => other.clone(),
     }
+}
+
+/// Conversations as files, for people to read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Transcripts {
+    /// The folder for them, relative to `data_dir`. Without one, none are written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<PathBuf>,
 }
 
 /// What an answered request survives.

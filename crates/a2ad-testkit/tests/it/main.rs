@@ -36,6 +36,7 @@ mod retention;
 mod shapes;
 mod streams;
 mod tasks;
+mod transcripts;
 mod wire;
 
 /// Runs each scenario over every binding and store. A further binding or store adds a line here.
