@@ -17,6 +17,8 @@ const COMMANDS: &[&str] = &[
     "db status",
     "db migrate",
     "db copy",
+    "context",
+    "context export",
     "config",
     "config check",
     "config schema",

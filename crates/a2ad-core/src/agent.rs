@@ -245,6 +245,9 @@ pub struct AgentPolicy {
     pub context_turns_max: u32,
     /// Open turns in all; beyond, messages are refused.
     pub queue_max: u32,
+    /// Tasks that are kept of one context; beyond, those that ended first are deleted. By default
+    /// only their age counts.
+    pub context_tasks_max: Option<u32>,
     /// How long a turn may take.
     pub deadline: Option<Duration>,
     /// How long a canceled turn may take to stop in good order.
@@ -271,6 +274,7 @@ impl Default for AgentPolicy {
             running_max: 1024,
             context_turns_max: 100,
             queue_max: 100_000,
+            context_tasks_max: None,
             deadline: Some(Duration::from_secs(3600)),
             cancel_grace: Duration::from_secs(10),
             tries_max: 5,

@@ -19,3 +19,4 @@ mod said;
 pub mod store;
 pub mod task;
 pub mod texts;
+pub mod transcript;

@@ -43,6 +43,21 @@ pub struct Change {
     pub context_turns_max: u32,
     /// At most this many open turns of the agent, in all contexts.
     pub agent_turns_max: u32,
+    /// If this brings the context above so many tasks, those of its tasks that ended first are
+    /// deleted in the same commit, until there are no more than so many, or none that has ended.
+    /// The task that the change is about is not deleted.
+    pub context_tasks_max: Option<u32>,
+}
+
+impl Change {
+    /// How many tasks its context may keep, if the change can have brought it above that.
+    #[must_use]
+    pub fn trims_context_to(&self) -> Option<u32> {
+        let is_new = self.expected == Number::ZERO;
+        let alone = is_new && self.context == ContextChoice::Minted;
+        let grows = is_new || self.head.state.is_terminal();
+        self.context_tasks_max.filter(|_| grows && !alone)
+    }
 }
 
 /// The context of a new task.
@@ -280,6 +295,14 @@ pub trait Store: Send + Sync + std::fmt::Debug {
         known: &'a mut Known<'_>,
     ) -> BoxFuture<'a, Result<ListPage, StoreError>>;
 
+    /// Up to `limit` tasks of anybody that have ended or wait for their client, with their
+    /// versions: those strictly after `after`, the one that has rested for longest coming first.
+    fn rested(
+        &self,
+        after: ListPlace,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(ListPlace, Number)>, StoreError>>;
+
     /// The request that had this key in this scope.
     fn once(
         &self,
@@ -342,6 +365,8 @@ pub struct Committed {
     pub head: Arc<Head>,
     /// The entries that the commit added.
     pub entries: Vec<Entry>,
+    /// The fold that came with the change, if one did.
+    pub snapshot: Option<Snapshot>,
     /// Agents with turns that became ready.
     pub ready: Vec<AgentId>,
 }
@@ -360,6 +385,9 @@ impl Committed {
 pub trait Wake: Send + Sync + std::fmt::Debug {
     /// A batch was committed.
     fn committed(&self, batch: Vec<Committed>);
+
+    /// A batch was committed that deleted these tasks, which had ended.
+    fn deleted(&self, _tasks: &[TaskKey]) {}
 
     /// The store has stopped for good.
     fn stopped(&self, reason: &str);

@@ -53,6 +53,14 @@ pub enum StartError {
     /// Nobody could say who shows it.
     #[error("`{0}` and `{1}` have the same secret: give each one of its own")]
     SameSecret(String, String),
+    /// Transcripts cannot be written where they should.
+    #[error("cannot write transcripts to {} ({source}): check the folder, or choose another with `transcripts.dir`", path.display())]
+    Transcripts {
+        /// The folder.
+        path: PathBuf,
+        /// What the operating system says.
+        source: io::Error,
+    },
     /// Nothing runs the agent.
     #[error("the agent `{0}` has no back end")]
     NoBackend(AgentId),

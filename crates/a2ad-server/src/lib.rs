@@ -27,6 +27,7 @@ mod maintenance;
 mod meter;
 mod server;
 mod tokens;
+mod transcripts;
 
 pub use a2ad_backends::{EchoAgent, ScriptAgent};
 pub use a2ad_core::agent;
@@ -40,3 +41,4 @@ pub use error::{RunError, StartError};
 pub use maintenance::{DatabaseError, copy_database, database_status, migrate_database};
 pub use server::{Handle, Server};
 pub use tokens::{StoredToken, Tokens, TokensError};
+pub use transcripts::{ExportError, Exported, export_context};

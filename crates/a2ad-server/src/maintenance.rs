@@ -2,8 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
+use a2ad_core::keys::Owner;
+use a2ad_proto::{AgentId, ContextId};
 use a2ad_store::copy::{CopyError, CopyProgress, CopyReport};
-use a2ad_store::{Migrated, OpenError, Status, postgres};
+use a2ad_store::{Archived, Migrated, OpenError, Status, postgres};
 use tokio::task::spawn_blocking;
 
 use crate::config::{Config, Database, PostgresUrl};
@@ -67,6 +69,34 @@ pub async fn migrate_database(config: &Config) -> Result<Migrated, DatabaseError
             .await
         }
         Database::Postgres(url) => Ok(postgres::migrate(postgres_options(config, url)).await?),
+    }
+}
+
+/// The conversation of this name with this agent: of `owner`, or of whoever alone has one. The
+/// database may be in use.
+///
+/// # Errors
+/// If it cannot be reached, or is something else.
+pub(crate) async fn read_context(
+    config: &Config,
+    agent: &AgentId,
+    context: &ContextId,
+    owner: Option<&Owner>,
+) -> Result<Archived, DatabaseError> {
+    match &config.database_url {
+        Database::Sqlite(path) => {
+            let path = config.data_dir.join(path);
+            let (agent, context, owner) = (agent.clone(), context.clone(), owner.cloned());
+            let read = move || {
+                let owner = owner.as_ref();
+                Ok(a2ad_store::read_context(&path, &agent, &context, owner)?)
+            };
+            blocking(read).await
+        }
+        Database::Postgres(url) => {
+            let options = postgres_options(config, url);
+            Ok(postgres::read_context(options, agent, context, owner).await?)
+        }
     }
 }
 

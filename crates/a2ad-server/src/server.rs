@@ -23,6 +23,7 @@ use crate::database::Opened;
 use crate::error::{RunError, StartError};
 use crate::meter::{Recorder, UPKEEP};
 use crate::tokens::Tokens;
+use crate::transcripts::{Folder, write_transcripts};
 
 /// How long CancelTask waits for an agent to stop before it answers.
 const CANCEL_WAIT: Duration = Duration::from_secs(5);
@@ -118,6 +119,7 @@ impl Server {
         let url = base_url(&config, addr);
         let grpc_at = grpc_at(&config, grpc.as_ref().map(|(_, addr)| *addr));
         let address = Address::new(&url, grpc_at).ok_or(StartError::PublicUrl)?;
+        let transcripts = transcripts(&config)?;
         let hub = Hub::new();
         let database = Opened::open(&config, Arc::clone(&hub)).await?;
         let surroundings = database.surroundings();
@@ -154,6 +156,7 @@ impl Server {
 
         let running = Running {
             engine,
+            transcripts,
             database,
             recorder,
             draining: draining.clone(),
@@ -326,6 +329,8 @@ impl Handle {
 /// What runs behind a [`Handle`].
 struct Running {
     engine: Engine,
+    /// Where conversations are written, if they are.
+    transcripts: Option<Folder>,
     database: Opened,
     recorder: Recorder,
     draining: CancellationToken,
@@ -365,9 +370,15 @@ impl Running {
             hang_up.cancel();
             end
         };
-        let ended = async { tokio::join!(work, edge) };
+        // It ends with the engine, and nobody waits for it before.
+        let scribe = async {
+            if let Some(folder) = self.transcripts.clone() {
+                write_transcripts(self.engine.clone(), folder).await;
+            }
+        };
+        let ended = async { tokio::join!(work, edge, scribe) };
         let (end, drained) = tokio::select! {
-            ended = ended => ended,
+            (end, drained, ()) = ended => (end, drained),
             () = watching => return Err(RunError::Panicked),
         };
         if self.database.clone().close().await.is_err() {
@@ -452,6 +463,19 @@ fn grpc_at(config: &Config, own: Option<SocketAddr>) -> Grpc {
         }
         (None, Some(own)) => Grpc::Port(own.port()),
         (None, None) => Grpc::Here,
+    }
+}
+
+/// The folder for transcripts, if there are to be any.
+fn transcripts(config: &Config) -> Result<Option<Folder>, StartError> {
+    let Some(dir) = &config.transcripts.dir else {
+        return Ok(None);
+    };
+    let path = config.data_dir.join(dir);
+    let opened = std::fs::canonicalize(".").and_then(|here| Folder::open(&path, &here));
+    match opened {
+        Ok(folder) => Ok(Some(folder)),
+        Err(source) => Err(StartError::Transcripts { path, source }),
     }
 }
 

@@ -12,6 +12,7 @@
 //! | [`copy`] | from a file to a database, once and for all |
 //! | `plan` | what a change means for turns |
 //! | `run`, `snapshot`, `packed`, `request`, `hash` | how entries, snapshots, artifacts and request keys are laid out, and their checksums |
+//! | `archive` | one conversation, read while somebody serves from the database |
 //! | `bounds`, `status`, [`metric`] | how much may wait; what a database holds, in numbers; what is measured |
 #![deny(missing_docs)]
 #![cfg_attr(
@@ -19,6 +20,7 @@
     expect(dead_code, reason = "what stores share, without any store")
 )]
 
+mod archive;
 mod bounds;
 #[cfg(all(feature = "postgres", feature = "sqlite"))]
 pub mod copy;
@@ -35,11 +37,12 @@ mod snapshot;
 mod sqlite;
 mod status;
 
+pub use archive::Archived;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
     Core, Durability, OpenError, Problem, SqliteOptions, SqliteStore, VerifyReport, migrate,
-    status, verify,
+    read_context, status, verify,
 };
 pub use status::{InstanceStatus, Migrated, Status};

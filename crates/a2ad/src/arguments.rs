@@ -61,6 +61,9 @@ pub(crate) enum Command {
     /// Looks at the database, brings it up to date, moves it to PostgreSQL.
     #[command(subcommand)]
     Db(DbCommand),
+    /// Shows what was said in a conversation. Works while servers run.
+    #[command(subcommand)]
+    Context(ContextCommand),
     /// Makes tokens for callers, lists them, takes them back. Works while the server runs.
     #[command(subcommand)]
     Token(TokenCommand),
@@ -78,6 +81,30 @@ pub(crate) enum DbCommand {
     /// Copies a SQLite file into a PostgreSQL database. Stop the server first.
     #[command(after_help = COPY_NOTES)]
     Copy(Copy),
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ContextCommand {
+    /// Prints a conversation as Markdown: what the user said and what each turn came to, in order.
+    Export(Export),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Export {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// The agent's id.
+    #[arg(long, value_name = "ID")]
+    pub(crate) agent: String,
+    /// The conversation's id.
+    #[arg(long, value_name = "ID")]
+    pub(crate) context: String,
+    /// Whose conversation it is, as token:alice or basic:bob [default: whoever alone has one of this name].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) owner: Option<String>,
+    /// Prints one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// A question about what is configured.

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod check;
+mod context;
 mod db;
 mod doctor;
 mod failure;
@@ -52,6 +53,7 @@ fn run() -> Result<(), Failure> {
         Command::Verify(arguments) => verify::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Db(command) => db::run(&command),
+        Command::Context(command) => context::run(&command),
         Command::Token(command) => token::run(&command),
         Command::Config(ConfigCommand::Check(arguments)) => check::run(&arguments),
         Command::Config(ConfigCommand::Schema) => check::schema(),

@@ -94,7 +94,9 @@ macro_rules! store_contract {
             a_page_ends_at_a_bound_of_bytes
             purging_removes_all_of_what_ended_before_and_nothing_else
             a_context_outlives_the_task_that_opened_it
+            f_07_a_context_keeps_its_newest_tasks
             only_tasks_that_wait_for_their_client_are_idle
+            what_rests_is_found_in_the_order_in_which_it_came_to_rest
             keys_grow_across_reopening
             a_working_store_says_so
         }

@@ -7,8 +7,8 @@ use a2ad_proto::Timestamp;
 use super::Harness;
 use super::sample::{alice, finish, follow_up, once, scope};
 use super::world::{World, states};
-use crate::keys::Number;
-use crate::store::ListFilter;
+use crate::keys::{Number, TaskKey};
+use crate::store::{ListFilter, ListPlace};
 use crate::task::{Outcome, TurnState};
 
 fn after(world: &World<'_>, ms: i64) -> Timestamp {
@@ -164,6 +164,91 @@ pub async fn a_context_outlives_the_task_that_opened_it(harness: &dyn Harness) {
     assert_eq!(page.total, 2);
 }
 
+/// F-07: of a context that has too many tasks, those go that ended first, in the commit that brought
+/// the one too many; those that have not ended stay, and so does everything in other contexts.
+pub async fn f_07_a_context_keeps_its_newest_tasks(harness: &dyn Harness) {
+    let world = World::open(harness).await;
+    let holder = world.store.open_holder().await.unwrap();
+    let begin = async |n: u8, context: &str| {
+        world.clock.step(1);
+        let mut change = world.submission_in(&alice(), context).await;
+        change.once = Some(once(n, n, 1));
+        change.lease_to = Some(holder);
+        change.context_tasks_max = Some(2);
+        world.commit(change).await.head
+    };
+    let end = async |head: &crate::task::Head| {
+        world.clock.step(1);
+        let mut change = world.decide(head, &[finish(head, Outcome::Completed(None))]);
+        change.context_tasks_max = Some(2);
+        world.commit(change).await.head
+    };
+    let there = async |head: &crate::task::Head| {
+        let identity = &head.identity;
+        let found = world.store.find(&alice(), &identity.id).await.unwrap();
+        assert_eq!(
+            world.store.head(identity.key).await.unwrap().is_some(),
+            found.is_some()
+        );
+        found.is_some()
+    };
+    let other = end(&*begin(9, "other").await).await;
+    let one = end(&*begin(1, "c").await).await;
+    let two = end(&*begin(2, "c").await).await;
+    assert!(there(&one).await && there(&two).await, "two may stay");
+    let three = begin(3, "c").await;
+    assert!(!there(&one).await, "the oldest went when the third came");
+    assert!(there(&two).await);
+    assert_eq!(world.wake.deleted(), [one.identity.key]);
+    assert_eq!(
+        world.store.once(&alice(), [1; 16]).await.unwrap(),
+        None,
+        "its request can be made anew"
+    );
+
+    // What waits is not counted against what has not ended: of four, only one has.
+    let four = begin(4, "c").await;
+    let five = begin(5, "c").await;
+    assert!(!there(&two).await);
+    for head in [&three, &four, &five, &other] {
+        assert!(there(head).await, "what has not ended stays");
+    }
+    let three = end(&three).await;
+    assert!(there(&three).await, "not the one that has just ended");
+    let claimed = async |number: &crate::task::Head| {
+        let agents = vec![(alice().agent, 9)];
+        let claims = world.store.claim(holder, agents).await.unwrap();
+        assert_eq!(claims.turns.len(), 1);
+        world.head(number.identity.key).await
+    };
+    let four = end(&*claimed(&four).await).await;
+    assert!(!there(&three).await && there(&four).await);
+
+    // The totals are right, nothing is left of what went, and the context is the same.
+    let page = world
+        .store
+        .list(
+            &alice(),
+            &ListFilter::default(),
+            None,
+            99,
+            usize::MAX,
+            false,
+            &mut |_, _| false,
+        )
+        .await
+        .unwrap();
+    assert_eq!((page.tasks.len(), page.total), (3, 3));
+    let world = world.reopen().await;
+    for head in [&one, &two, &three] {
+        let key = head.identity.key;
+        assert_eq!(world.store.read(key, Number::ZERO, 9).await.unwrap(), []);
+        assert_eq!(world.store.snapshot(key).await.unwrap(), None);
+    }
+    let again = world.begin_in(&alice(), "c").await;
+    assert_eq!(again.identity.context, one.identity.context);
+}
+
 /// Waiting for the client means: asked something, and nothing of the client's is in line.
 pub async fn only_tasks_that_wait_for_their_client_are_idle(harness: &dyn Harness) {
     let world = World::open(harness).await;
@@ -185,6 +270,48 @@ pub async fn only_tasks_that_wait_for_their_client_are_idle(harness: &dyn Harnes
     assert_eq!(world.store.idle(before, 9).await.unwrap(), both);
     assert_eq!(world.store.idle(before, 1).await.unwrap(), both[..1]);
     assert_eq!(world.store.idle(asked.status_at, 9).await.unwrap(), []);
+}
+
+/// Whoever's they are, and in pages of any size.
+pub async fn what_rests_is_found_in_the_order_in_which_it_came_to_rest(harness: &dyn Harness) {
+    let world = World::open(harness).await;
+    let bob = scope("token:bob", "echo");
+    let mut resting = Vec::new();
+    for outcome in [
+        Outcome::Completed(None),
+        Outcome::InputRequired(None),
+        Outcome::Failed(None),
+        Outcome::AuthRequired(None),
+        Outcome::Canceled(None),
+        Outcome::Rejected(None),
+    ] {
+        for owner in [alice(), bob.clone()] {
+            let head = world.ended(&owner, outcome.clone()).await;
+            resting.push((head.status_at.as_millis(), head.identity.key, head.version));
+        }
+        world.begin(&alice()).await;
+        world.clock.step(1);
+    }
+    for size in [1, 5, 99] {
+        let mut found = Vec::new();
+        let mut after = ListPlace {
+            status_at: i64::MIN,
+            key: TaskKey(i64::MIN),
+        };
+        loop {
+            let page = world.store.rested(after, size).await.unwrap();
+            assert!(page.len() <= size);
+            let Some((last, _)) = page.last() else { break };
+            after = *last;
+            found.extend(page.iter().map(|(at, it)| (at.status_at, at.key, *it)));
+        }
+        assert_eq!(found, resting);
+    }
+    let from = ListPlace {
+        status_at: resting[4].0,
+        key: TaskKey(i64::MIN),
+    };
+    assert_eq!(world.store.rested(from, 99).await.unwrap().len(), 8);
 }
 
 /// No key is given twice, whatever became of those given before.

@@ -52,6 +52,7 @@ pub fn change(head: &Head, commands: &[Command], now: Timestamp) -> Change {
         once: None,
         snapshot: None,
         context_turns_max: 100,
+        context_tasks_max: None,
         agent_turns_max: 100_000,
     }
 }

@@ -19,6 +19,7 @@ pub(super) const DAWN: i64 = 1_700_000_000_000;
 #[derive(Debug, Default)]
 pub struct Recorder {
     heard: Mutex<Vec<Committed>>,
+    deleted: Mutex<Vec<TaskKey>>,
     stopped: Mutex<Vec<String>>,
 }
 
@@ -27,6 +28,12 @@ impl Recorder {
     #[must_use]
     pub fn heard(&self) -> Vec<Committed> {
         lock(&self.heard).clone()
+    }
+
+    /// The tasks that it said it had deleted, in order.
+    #[must_use]
+    pub fn deleted(&self) -> Vec<TaskKey> {
+        lock(&self.deleted).clone()
     }
 
     /// How often, and why, the store said it had stopped.
@@ -43,6 +50,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 impl Wake for Recorder {
     fn committed(&self, batch: Vec<Committed>) {
         lock(&self.heard).extend(batch);
+    }
+
+    fn deleted(&self, tasks: &[TaskKey]) {
+        lock(&self.deleted).extend(tasks);
     }
 
     fn stopped(&self, reason: &str) {

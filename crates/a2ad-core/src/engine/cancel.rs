@@ -114,6 +114,10 @@ impl Inner {
             }
             let (change, _) = draft.into_change(Terms {
                 snapshot: last,
+                context_tasks_max: self
+                    .agents
+                    .get(&head.identity.scope.agent)
+                    .and_then(|served| self.context_tasks_max(&served.policy)),
                 ..Terms::default()
             });
             match self.store.commit(change).await {

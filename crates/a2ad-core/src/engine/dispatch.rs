@@ -336,7 +336,7 @@ async fn sweep_once(inner: &Arc<Inner>) -> Result<(), EngineError> {
             .purge(ago(inner.retention.terminal), STEP)
             .await?;
         for task in &gone {
-            inner.hub.forget_all_of(*task);
+            inner.hub.bury(*task);
         }
         if gone.is_empty() {
             return Ok(());

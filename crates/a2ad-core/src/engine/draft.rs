@@ -33,6 +33,7 @@ pub(super) struct Terms {
     pub(super) once: Option<Once>,
     pub(super) context_turns_max: u32,
     pub(super) agent_turns_max: u32,
+    pub(super) context_tasks_max: Option<u32>,
     /// Freeze the fold into the change.
     pub(super) snapshot: bool,
 }
@@ -45,6 +46,7 @@ impl Default for Terms {
             once: None,
             context_turns_max: u32::MAX,
             agent_turns_max: u32::MAX,
+            context_tasks_max: None,
             snapshot: false,
         }
     }
@@ -137,6 +139,7 @@ impl Draft {
             snapshot,
             context_turns_max: terms.context_turns_max,
             agent_turns_max: terms.agent_turns_max,
+            context_tasks_max: terms.context_tasks_max,
         };
         (change, self.fold)
     }

@@ -7,8 +7,8 @@ use crate::store::StoreError;
 /// An operation that was not carried out. `Display` is for the client; sources are for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// No such task, or not the caller's: the same answer for both.
-    #[error("Task not found")]
+    /// No such task, not the caller's, or not any more: the same answer for all.
+    #[error("Unknown taskId \"{}\" (expired or never existed).", shown(id))]
     TaskNotFound {
         /// The id as the caller gave it.
         id: String,
@@ -85,6 +85,16 @@ impl EngineError {
 
     pub(crate) fn not_found(id: &str) -> Self {
         Self::TaskNotFound { id: id.to_owned() }
+    }
+}
+
+/// No id of ours is as long, and nobody has to read more of another.
+const SHOWN_MAX: usize = 128;
+
+fn shown(id: &str) -> std::borrow::Cow<'_, str> {
+    match id.char_indices().nth(SHOWN_MAX) {
+        Some((end, _)) => format!("{}…", &id[..end]).into(),
+        None => id.into(),
     }
 }
 

@@ -24,11 +24,17 @@ const SNAPSHOT_BYTES_MAX: usize = 16 << 20;
 const TAIL_ENTRIES_MAX: usize = 512;
 const TAIL_BYTES_MAX: usize = 256 << 10;
 
+/// How many deleted tasks are remembered, so that a reader who was a moment late does not bring one
+/// back.
+const GONE_MAX: usize = 4096;
+
 /// Hears of every commit and passes it on: first the caches, then the tails, then the wake-ups.
 #[derive(Debug)]
 pub struct Hub {
     heads: Cache<TaskKey, Arc<Head>>,
     snapshots: Cache<TaskKey, Arc<Snapshot>>,
+    /// Tasks that were deleted lately.
+    gone: Cache<TaskKey, ()>,
     watches: Mutex<HashMap<TaskKey, Watched>>,
     /// Who hears of all changes to somebody's tasks.
     pub(super) feeds: Arc<Feeds>,
@@ -72,6 +78,7 @@ impl Hub {
         let hub = Self {
             heads: Cache::new(HEADS_MAX),
             snapshots: Cache::new(SNAPSHOT_BYTES_MAX),
+            gone: Cache::new(GONE_MAX),
             watches: Mutex::default(),
             feeds: Arc::default(),
             work: Notify::new(),
@@ -92,6 +99,9 @@ impl Hub {
             .insert_unless(head.identity.key, Arc::clone(head), 1, |known| {
                 known.version > head.version
             });
+        if self.gone.get(head.identity.key).is_some() {
+            self.heads.remove(head.identity.key);
+        }
     }
 
     pub(super) fn cached_snapshot(&self, task: TaskKey) -> Option<Arc<Snapshot>> {
@@ -103,14 +113,19 @@ impl Hub {
         let version = snapshot.version;
         self.snapshots
             .insert_unless(task, snapshot, weight, |known| known.version > version);
+        if self.gone.get(task).is_some() {
+            self.snapshots.remove(task);
+        }
     }
 
-    /// Forgets what it knows of a task: it was changed past the hub, or is gone.
+    /// Forgets what it knows of a task: it was changed past the hub.
     pub(super) fn forget(&self, task: TaskKey) {
         self.heads.remove(task);
     }
 
-    pub(super) fn forget_all_of(&self, task: TaskKey) {
+    /// Forgets a task that was deleted, for good.
+    pub(super) fn bury(&self, task: TaskKey) {
+        self.gone.insert_unless(task, (), 1, |()| false);
         self.heads.remove(task);
         self.snapshots.remove(task);
     }
@@ -222,6 +237,12 @@ impl Wake for Hub {
         }
         if ready {
             self.announce_work();
+        }
+    }
+
+    fn deleted(&self, tasks: &[TaskKey]) {
+        for task in tasks {
+            self.bury(*task);
         }
     }
 
@@ -452,6 +473,7 @@ mod tests {
         Committed {
             head: Arc::new(head),
             entries: (from + 1..=to).map(entry).collect(),
+            snapshot: None,
             ready: Vec::new(),
         }
     }
@@ -530,6 +552,17 @@ mod tests {
         assert!(watching.head().is_none());
         assert_eq!(numbers(&watching, 2), None);
         assert_eq!(hub.watched(), [(TASK, Number(3))]);
+    }
+
+    #[test]
+    fn what_was_deleted_is_not_brought_back_by_who_read_it_before() {
+        let hub = Hub::new();
+        let head = commit(0, 2).head;
+        hub.keep_head(&head);
+        hub.deleted(&[TASK]);
+        assert!(hub.cached_head(TASK).is_none());
+        hub.keep_head(&head);
+        assert!(hub.cached_head(TASK).is_none());
     }
 
     #[test]

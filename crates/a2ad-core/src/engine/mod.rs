@@ -23,12 +23,14 @@ mod monitor;
 mod passes;
 mod read;
 mod reply;
+mod rested;
 mod run;
 mod speak;
 mod submit;
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -48,6 +50,7 @@ pub use cursor::{Frame, Frames};
 pub use error::EngineError;
 pub use hub::Hub;
 pub use monitor::{Seen, SeenPage, Sight, Sighting, Sightings};
+pub use rested::{Rested, Resting};
 pub use run::describe_metrics;
 
 /// Who asks, for which agent, and what came with the request.
@@ -142,6 +145,8 @@ struct Inner {
     /// Messages and cancels that are being taken after all turns have ended.
     late: TaskTracker,
     background: TaskTracker,
+    /// How many have yet to see what contexts have too much of.
+    holds: AtomicUsize,
     /// When the store was last asked whether it can be written, and what it said.
     checked: Mutex<Option<(Instant, Result<(), StoreError>)>>,
     life: Life,
@@ -222,6 +227,7 @@ impl Engine {
             turns: TaskTracker::new(),
             late: TaskTracker::new(),
             background: TaskTracker::new(),
+            holds: AtomicUsize::new(0),
             checked: Mutex::default(),
             life: Life::default(),
         });

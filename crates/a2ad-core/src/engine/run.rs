@@ -564,10 +564,16 @@ impl Runner {
         self.voice.speak(&mut draft, says, ended).ok()?;
         let over = draft.head().turn(self.voice.lease.turn.number).is_none();
         let snapshot = over || self.frozen.is_due(draft.head());
-        Some(draft.into_change(Terms {
-            snapshot,
-            ..Terms::default()
-        }))
+        Some(
+            draft.into_change(Terms {
+                snapshot,
+                context_tasks_max: self
+                    .voice
+                    .inner
+                    .context_tasks_max(&self.voice.served.policy),
+                ..Terms::default()
+            }),
+        )
     }
 
     /// Commits, however long the store refuses for lack of space or because it is away: the

@@ -222,6 +222,7 @@ impl Inner {
                 once,
                 context_turns_max: served.policy.context_turns(),
                 agent_turns_max: served.policy.queue_max,
+                context_tasks_max: self.context_tasks_max(&served.policy),
                 snapshot: false,
             });
         Ok(Submission::Opening(Box::new(Opening {
@@ -322,6 +323,7 @@ impl Inner {
         draft.forget_turn(number);
         let (mut change, mut fold) = draft.into_change(Terms {
             once,
+            context_tasks_max: self.context_tasks_max(&served.policy),
             ..Terms::default()
         });
         // The fold of a short journal is made when it is asked for.

@@ -91,6 +91,7 @@ impl AgentConfig {
             running_max: limits.running,
             context_turns_max: limits.context_turns,
             queue_max: limits.queue,
+            context_tasks_max: limits.max_tasks_per_context,
             deadline: Some(limits.deadline),
             tries_max: limits.attempts,
             backoff: limits.backoff,
@@ -165,6 +166,14 @@ pub struct AgentLimits {
     #[serde(deserialize_with = "units::above_zero::count")]
     #[schemars(range(min = 1))]
     pub queue: u32,
+    /// Tasks that are kept of one conversation; beyond, those that ended first are deleted. By
+    /// default there is no such bound, and `retention` alone counts.
+    #[serde(
+        deserialize_with = "units::above_zero::some_count",
+        skip_serializing_if = "Option::is_none"
+    )]
+    #[schemars(range(min = 1))]
+    pub max_tasks_per_context: Option<u32>,
     /// How long a turn may take.
     #[serde(
         serialize_with = "units::duration::serialize",
@@ -195,6 +204,7 @@ impl Default for AgentLimits {
             running: policy.running_max,
             context_turns: policy.context_turns_max,
             queue: policy.queue_max,
+            max_tasks_per_context: policy.context_tasks_max,
             deadline: policy.deadline.unwrap_or(Duration::from_secs(3600)),
             attempts: policy.tries_max,
             backoff: policy.backoff,

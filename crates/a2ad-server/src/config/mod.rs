@@ -85,6 +85,8 @@ pub struct Config {
     pub limits: Limits,
     /// How long tasks are kept.
     pub retention: Retention,
+    /// Conversations as files, for people to read.
+    pub transcripts: Transcripts,
     /// Who may call.
     pub auth: AuthConfig,
     /// How agents behave where that is their owner's to choose; an agent's own policy goes before it.
@@ -116,6 +118,7 @@ impl Default for Config {
             protocol: Protocol::default(),
             limits: Limits::default(),
             retention: Retention::default(),
+            transcripts: Transcripts::default(),
             auth: AuthConfig::default(),
             policy: Policy::default(),
             agents: vec![AgentConfig::echo()],
@@ -147,6 +150,7 @@ impl Config {
         &["limits", "keep_alive"],
         &["retention", "terminal"],
         &["retention", "interrupted"],
+        &["transcripts", "dir"],
         &["auth", "token_header"],
         &["auth", "api_key_header"],
         &["auth", "challenge"],
@@ -226,6 +230,16 @@ fn dashed_too(schema: &serde_json::Value) -> serde_json::Value {
         }
         other => other.clone(),
     }
+}
+
+/// Conversations as files, for people to read.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Transcripts {
+    /// The folder for them, relative to `data_dir`. Without one, none are written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<PathBuf>,
 }
 
 /// What an answered request survives.

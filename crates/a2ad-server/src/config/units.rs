@@ -94,6 +94,12 @@ pub(super) mod above_zero {
         checked(count, count == 0, "1")
     }
 
+    pub(in crate::config) fn some_count<'de, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<u32>, D::Error> {
+        count(from).map(Some)
+    }
+
     pub(in crate::config) fn size<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
         let bytes = super::size::deserialize(from)?;
         checked(bytes, bytes == 0, "1KiB")

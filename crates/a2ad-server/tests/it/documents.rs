@@ -137,6 +137,7 @@ fn the_table_of_keys_is_complete() {
         "limits.running",
         "limits.context_turns",
         "limits.queue",
+        "limits.max_tasks_per_context",
         "limits.deadline",
         "limits.attempts",
         "limits.backoff",

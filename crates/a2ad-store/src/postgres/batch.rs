@@ -155,6 +155,9 @@ pub(super) struct Batch {
     pub(super) holders: HashSet<i64>,
     /// What to tell once it is durable.
     pub(super) committed: Vec<Committed>,
+    /// Contexts that may have too many tasks: how many they may keep, and the task that stays in any
+    /// case.
+    pub(super) trims: BTreeMap<i64, (u32, TaskKey)>,
     /// Contexts to be added: key, scope, id.
     pub(super) minted: Vec<(i64, i64, u128)>,
     /// Rows of turns that are over.
@@ -285,9 +288,13 @@ impl Batch {
             self.carried_out
                 .insert((scope.scope, once.key), hit(key, once));
         }
+        if let Some(keep) = change.trims_context_to() {
+            self.trims.insert(context, (keep, key));
+        }
         self.committed.push(Committed {
             head: Arc::clone(&head),
             entries: change.entries.clone(),
+            snapshot: change.snapshot.clone(),
             ready: ready.clone(),
         });
         Applied { head, ready }

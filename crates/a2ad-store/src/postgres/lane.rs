@@ -257,6 +257,9 @@ impl Lane {
         if !done.committed.is_empty() {
             wake.committed(done.committed);
         }
+        if !done.deleted.is_empty() {
+            wake.deleted(&done.deleted);
+        }
         let mut again = Vec::new();
         for ((outcome, change), sender) in done.outcomes.into_iter().zip(changes).zip(answers) {
             match outcome {

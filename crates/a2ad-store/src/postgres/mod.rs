@@ -19,6 +19,7 @@
 //! | `inspect` | what the database holds and how it does, without serving from it |
 //! | `news`, `watch` | what instances tell each other, and what they find out by themselves |
 
+mod archive;
 mod batch;
 mod claim;
 mod clock;
@@ -39,6 +40,7 @@ mod options;
 mod purge;
 mod queue;
 mod read;
+mod rested;
 mod session;
 mod sessions;
 mod store;
@@ -48,6 +50,7 @@ mod truth;
 mod watch;
 mod write;
 
+pub use archive::read_context;
 pub use clock::DatabaseClock;
 pub use inspect::{Probe, migrate, probe, status};
 pub use open::OpenError;

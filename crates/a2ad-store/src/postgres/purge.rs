@@ -1,5 +1,7 @@
 //! Deleting old tasks with all that belongs to them.
 
+use std::collections::BTreeMap;
+
 use a2ad_core::keys::TaskKey;
 use a2ad_proto::{TaskState, Timestamp};
 use tokio_postgres::Row;
@@ -55,6 +57,60 @@ const COUNT: &str = "
     GROUP BY scope, state ORDER BY scope, state
     ON CONFLICT (scope, state, shard) DO UPDATE SET n = counters.n + excluded.n";
 
+/// What contexts have too much of: of each, those that ended first, but for one task. The task that
+/// opened the context is not in the index of contexts.
+const SURPLUS: &str = "
+    WITH wanted AS (
+        SELECT * FROM unnest($1::int8[], $2::int8[], $3::int8[]) AS w (context, keep, stays)
+    ), present AS (
+        SELECT w.*, t.key, t.status_at, t.state FROM wanted w
+        JOIN tasks t ON t.key = w.context AND t.context = w.context
+        UNION ALL
+        SELECT w.*, t.key, t.status_at, t.state FROM wanted w
+        JOIN tasks t ON t.context = w.context AND t.context <> t.key
+    ), counted AS (
+        SELECT *, count(*) OVER (PARTITION BY context) - keep AS surplus FROM present
+    ), ended AS (
+        SELECT *, row_number() OVER (PARTITION BY context ORDER BY status_at, key) AS place
+        FROM counted WHERE state = ANY($4::int2[]) AND key <> stays
+            AND NOT EXISTS (SELECT 1 FROM turns u WHERE u.task = counted.key)
+    )
+    SELECT key, context FROM ended WHERE place <= surplus";
+
+/// Deletes what these contexts have too much of: each may keep so many tasks, this one among them.
+/// They are locked; the caller counts, and commits.
+pub(super) async fn trim(
+    session: &Session,
+    contexts: &BTreeMap<i64, (u32, TaskKey)>,
+) -> Result<Deleted, Failure> {
+    let of: Vec<i64> = contexts.keys().copied().collect();
+    let keep: Vec<i64> = contexts.values().map(|(keep, _)| (*keep).into()).collect();
+    let stay: Vec<i64> = contexts.values().map(|(_, task)| task.0).collect();
+    let rows = session
+        .query(SURPLUS, &[&of, &keep, &stay, &&ENDED[..]])
+        .await?;
+    if rows.is_empty() {
+        return Ok(Deleted::default());
+    }
+    delete(session, &column(&rows, 0)?, &column(&rows, 1)?).await
+}
+
+/// Tasks that were deleted, and what they were counted as.
+#[derive(Debug, Default)]
+pub(super) struct Deleted {
+    pub(super) tasks: Vec<TaskKey>,
+    scopes: Vec<i64>,
+    states: Vec<i16>,
+}
+
+impl Deleted {
+    /// The counters that they were counted in, one for each.
+    pub(super) fn counters(&self) -> impl Iterator<Item = (i64, i16)> {
+        let scopes = self.scopes.iter().copied();
+        scopes.zip(self.states.iter().copied())
+    }
+}
+
 /// Deletes up to `limit` tasks that ended before `before`, those that ended first going first.
 pub(super) async fn purge(
     session: &Session,
@@ -70,11 +126,17 @@ pub(super) async fn purge(
     let keys = column(&rows, 0)?;
     let contexts = column(&rows, 1)?;
     session.run("BEGIN").await?;
-    match delete(session, &keys, &contexts).await {
+    let deleted = async {
+        let deleted = delete(session, &keys, &contexts).await?;
+        let Deleted { scopes, states, .. } = &deleted;
+        session.query(COUNT, &[scopes, states]).await?;
+        Ok::<_, Failure>(deleted.tasks)
+    };
+    match deleted.await {
         Ok(gone) => {
             session.run("COMMIT").await?;
-            let deleted = keys.into_iter().filter(|key| gone.contains(key));
-            Ok(deleted.map(TaskKey).collect())
+            let keys = keys.into_iter().map(TaskKey);
+            Ok(keys.filter(|key| gone.contains(key)).collect())
         }
         Err(failure) => {
             if !failure.is_lost() {
@@ -89,7 +151,7 @@ fn column(rows: &[Row], at: usize) -> Result<Vec<i64>, Failure> {
     rows.iter().map(|row| Ok(row.try_get(at)?)).collect()
 }
 
-async fn delete(session: &Session, keys: &[i64], contexts: &[i64]) -> Result<Vec<i64>, Failure> {
+async fn delete(session: &Session, keys: &[i64], contexts: &[i64]) -> Result<Deleted, Failure> {
     session.query(LOCK, &[&contexts]).await?;
     let tasks = session.query(DELETE_TASKS, &[&keys]).await?;
     let gone = column(&tasks, 0)?;
@@ -119,6 +181,9 @@ async fn delete(session: &Session, keys: &[i64], contexts: &[i64]) -> Result<Vec
         .query(DELETE_REQUESTS, &[&requests.0, &requests.1, &requests.2])
         .await?;
     session.query(DELETE_CONTEXTS, &[&contexts]).await?;
-    session.query(COUNT, &[&scopes, &states]).await?;
-    Ok(gone)
+    Ok(Deleted {
+        tasks: gone.into_iter().map(TaskKey).collect(),
+        scopes,
+        states,
+    })
 }

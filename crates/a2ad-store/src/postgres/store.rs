@@ -310,6 +310,14 @@ impl Store for PostgresStore {
         Box::pin(async move { told(self.reader.idle(before, limit).await) })
     }
 
+    fn rested(
+        &self,
+        after: ListPlace,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(ListPlace, Number)>, StoreError>> {
+        Box::pin(async move { told(self.reader.rested(after, limit).await) })
+    }
+
     fn purge(
         &self,
         before: Timestamp,

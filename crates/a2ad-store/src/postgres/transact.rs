@@ -4,7 +4,7 @@
 //! ready turns by place (a claim never waits for one), request keys by scope and key, agents that
 //! are nearly full by key, and counters at last.
 
-use a2ad_core::keys::{Number, PublicIds};
+use a2ad_core::keys::{Number, PublicIds, TaskKey};
 use a2ad_core::store::{Applied, Change, ChangeError, Committed, ContextChoice};
 use a2ad_proto::Timestamp;
 
@@ -39,6 +39,8 @@ pub(super) struct Done {
     /// Per change, in order.
     pub(super) outcomes: Vec<Result<Applied, Refusal>>,
     pub(super) committed: Vec<Committed>,
+    /// Tasks that were deleted because their contexts have too many.
+    pub(super) deleted: Vec<TaskKey>,
 }
 
 /// Why there is no outcome.
@@ -116,12 +118,18 @@ async fn within(place: &Place<'_>, named: &[Named<'_>]) -> Result<Done, Trouble>
     let mut batch = gather(place, named).await?;
     let outcomes: Vec<_> = named.iter().map(|one| batch.apply(one)).collect();
     let written = write::flush(place, &batch).await;
-    let done = Done {
+    let mut done = Done {
         outcomes,
         committed: batch.committed,
+        // If the connection is lost it is not known which. Nobody has to hear of them: what is
+        // shared is asked for.
+        deleted: Vec::new(),
     };
     match written {
-        Ok(()) => Ok(done),
+        Ok(deleted) => {
+            done.deleted = deleted;
+            Ok(done)
+        }
         Err(failure) if failure.is_lost() => Err(Trouble::Unknown {
             done: Box::new(done),
             failure,

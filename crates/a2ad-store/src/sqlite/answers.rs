@@ -6,6 +6,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use a2ad_core::keys::TaskKey;
 use a2ad_core::store::{Committed, Wake};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, oneshot};
@@ -41,6 +42,7 @@ struct Left {
 #[derive(Debug)]
 enum News {
     Committed(Vec<Committed>),
+    Deleted(Vec<TaskKey>),
     Answered(Vec<Answer>),
 }
 
@@ -99,6 +101,7 @@ impl Answers {
         for one in news {
             match one {
                 News::Committed(batch) => self.engine.committed(batch),
+                News::Deleted(tasks) => self.engine.deleted(&tasks),
                 News::Answered(answers) => {
                     for (sender, outcome) in answers {
                         answer(sender, outcome);
@@ -113,6 +116,10 @@ impl Wake for Answers {
     fn committed(&self, batch: Vec<Committed>) {
         // Told when the answers are there.
         self.left().news.push(News::Committed(batch));
+    }
+
+    fn deleted(&self, tasks: &[TaskKey]) {
+        self.left().news.push(News::Deleted(tasks.to_vec()));
     }
 
     fn stopped(&self, reason: &str) {

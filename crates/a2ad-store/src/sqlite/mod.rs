@@ -14,6 +14,7 @@
 //! | `inspect`, `verify` | what a file holds, in numbers, and whether it is sound |
 
 mod answers;
+mod archive;
 mod checkpoint;
 mod commit;
 pub(crate) mod fail;
@@ -26,6 +27,7 @@ mod once;
 pub(crate) mod open;
 mod options;
 mod read;
+mod rested;
 pub(crate) mod runs;
 pub(crate) mod snapshots;
 mod store;
@@ -34,6 +36,7 @@ mod tests;
 pub(crate) mod verify;
 mod writer;
 
+pub use archive::read_context;
 pub use commit::Core;
 pub use inspect::{migrate, status};
 pub use open::OpenError;

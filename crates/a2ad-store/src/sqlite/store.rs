@@ -24,6 +24,7 @@ use crate::sqlite::once::{self, Waiting};
 use crate::sqlite::open::{OpenError, reader};
 use crate::sqlite::options::SqliteOptions;
 use crate::sqlite::read::{self, Readers};
+use crate::sqlite::rested;
 use crate::sqlite::snapshots;
 use crate::sqlite::writer::{Halt, Writer};
 
@@ -320,6 +321,15 @@ impl Store for SqliteStore {
         limit: u32,
     ) -> BoxFuture<'_, Result<Vec<TaskKey>, StoreError>> {
         let result = self.read(|db, _| read::idle(db, before, limit));
+        Box::pin(std::future::ready(result))
+    }
+
+    fn rested(
+        &self,
+        after: ListPlace,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(ListPlace, Number)>, StoreError>> {
+        let result = self.read(|db, _| rested::rested(db, after, limit));
         Box::pin(std::future::ready(result))
     }
 

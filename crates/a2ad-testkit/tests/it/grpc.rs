@@ -183,7 +183,7 @@ async fn grpc_03_an_error_is_a_status_with_details() {
     let server = server().await;
     let answer = call(&server, "GetTask", &[], &by_id("n\u{f6}pe")).await;
     refused(&answer, NOT_FOUND, "TASK_NOT_FOUND");
-    // google.rpc.Status { 5, "Task not found", [Any(ErrorInfo { reason, domain, {"taskId": id} })] }
+    // google.rpc.Status { 5, message, [Any(ErrorInfo { reason, domain, {"taskId": id} })] }
     let entry = b"\x0a\x06taskId\x12\x05n\xc3\xb6pe";
     let info = [
         &b"\x0a\x0eTASK_NOT_FOUND\x12\x10a2a-protocol.org\x1a\x0f"[..],
@@ -195,11 +195,21 @@ async fn grpc_03_an_error_is_a_status_with_details() {
         &info,
     ]
     .concat();
-    let expected = [&b"\x08\x05\x12\x0eTask not found\x1a\x5f"[..], &any].concat();
+    let message = "Unknown taskId \"n\u{f6}pe\" (expired or never existed).";
+    let expected = [
+        &b"\x08\x05\x12\x32"[..],
+        message.as_bytes(),
+        b"\x1a\x5f",
+        &any,
+    ]
+    .concat();
     let engine = base64::engine::general_purpose::STANDARD_NO_PAD;
     let encoded = base64::Engine::encode(&engine, expected);
     assert_eq!(answer.headers["grpc-status-details-bin"], encoded.as_str());
-    assert_eq!(answer.headers["grpc-message"], "Task%20not%20found");
+    assert_eq!(
+        answer.headers["grpc-message"],
+        "Unknown%20taskId%20%22n%C3%B6pe%22%20(expired%20or%20never%20existed)."
+    );
     assert_eq!(answer.headers["grpc-status"], "5");
     // Where fields are to blame, they are named.
     let answer = call(&server, "SendMessage", &[], b"").await;

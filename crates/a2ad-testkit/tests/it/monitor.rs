@@ -268,7 +268,7 @@ async fn r_02_a_snapshot_tells_what_was_said_and_why_it_ended(server: Harness) {
     server.agent.open_gate();
 }
 
-/// R-02, Z-09.
+///
 async fn r_02_a_stream_says_hello_and_what_is_there_and_what_happens(server: Harness) {
     let to = server.addr();
     let before = server
@@ -461,7 +461,7 @@ async fn r_02_an_instance_tells_of_tasks_that_run_elsewhere() {
     assert_eq!(frame["event"]["snapshot"]["finalMessage"], "waiting passed");
 }
 
-/// Z-16: not yours is not there, nor is an agent that you may not call; and `monitor` is the right to look at how the
+/// not yours is not there, nor is an agent that you may not call; and `monitor` is the right to look at how the
 /// server is doing, not at what others say.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_01_each_sees_its_own_tasks_of_the_agents_it_may_call() {

@@ -146,7 +146,7 @@ async fn what_goes_wrong_has_its_status_and_reason() {
 async fn an_error_says_which_task_and_which_fields() {
     let server = Server::start(Limits::default()).await;
     let expected = json!({"error": {
-        "code": 404, "status": "NOT_FOUND", "message": "Task not found", "details": [{
+        "code": 404, "status": "NOT_FOUND", "message": "Unknown taskId \"no ne\" (expired or never existed).", "details": [{
             "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND",
             "domain": "a2a-protocol.org", "metadata": {"taskId": "no ne"}}]}});
     assert_eq!(server.ask(get("/tasks/no%20ne")).await.json(), expected);

@@ -90,7 +90,7 @@ async fn an_error_says_which_task_and_which_field() {
     let server = Server::start(Limits::default()).await;
     let reply = server.ask(rpc(&call("GetTask", r#"{"id":"none"}"#))).await;
     let expected = json!({"jsonrpc": "2.0", "id": 1, "error": {
-        "code": -32001, "message": "Task not found", "data": [{
+        "code": -32001, "message": "Unknown taskId \"none\" (expired or never existed).", "data": [{
             "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND",
             "domain": "a2a-protocol.org", "metadata": {"taskId": "none"}}]}});
     assert_eq!(reply.json(), expected);

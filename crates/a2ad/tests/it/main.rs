@@ -5,6 +5,7 @@
     reason = "a test that cannot go on should panic"
 )]
 
+mod context;
 mod daemon;
 mod database;
 mod documents;

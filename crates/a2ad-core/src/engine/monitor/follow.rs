@@ -4,17 +4,17 @@
 //! while the list is read is told after it. A task is told as it is when it is looked at: of
 //! several changes in quick succession the last is told.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use a2ad_proto::{TaskState, Timestamp};
+use a2ad_proto::Timestamp;
 use tokio::time::Instant;
 
-use super::super::feed::Following;
+use super::super::feed::{Following, Told};
 use super::super::{EngineError, Inner};
 use super::{Seen, Sight, Sighting};
-use crate::keys::{Number, TaskKey};
+use crate::keys::TaskKey;
 use crate::store::ListPlace;
 
 /// How many tasks a stream begins with.
@@ -24,8 +24,6 @@ const PAGE: usize = 50;
 /// A batch of changes ends when it has so many, or so many bytes.
 const BATCH: usize = 64;
 const BATCH_BYTES: usize = 256 << 10;
-/// How many tasks are remembered as told. One that is forgotten may be told again.
-const TOLD_MAX: usize = 8192;
 /// Changes are looked at this often at most, so that an agent that says much costs little.
 const PACE: Duration = Duration::from_millis(100);
 /// Where others change tasks too, their news may get lost: this often the list is compared.
@@ -37,6 +35,7 @@ const COMPARE_BACK_MS: i64 = 10_000;
 #[derive(Debug)]
 pub struct Sightings {
     inner: Arc<Inner>,
+    sight: Sight,
     feed: Following,
     opened_at: Timestamp,
     listing: Option<Listing>,
@@ -64,11 +63,12 @@ struct Listing {
 
 impl Sightings {
     pub(super) fn new(inner: &Arc<Inner>, sight: Sight) -> Self {
-        let feed = inner.hub.feeds.open(sight);
+        let feed = inner.hub.feeds.open(Some(sight.clone()));
         let opened_at = inner.now();
         let now = Instant::now();
         Self {
             inner: Arc::clone(inner),
+            sight,
             feed,
             opened_at,
             listing: Some(Listing {
@@ -118,7 +118,7 @@ impl Sightings {
 
     /// Looks at a task that has changed.
     async fn look_at(&mut self, task: TaskKey, began: bool) -> Result<(), EngineError> {
-        let seen = self.inner.look_at(self.feed.sight(), task, None).await?;
+        let seen = self.inner.look_at(&self.sight, task, None).await?;
         self.pending.pop_front();
         if let Some(seen) = seen {
             self.tell(task, seen, began);
@@ -132,7 +132,7 @@ impl Sightings {
         if before.is_some_and(|(version, _)| version >= seen.version) {
             return;
         }
-        self.told.put(task, &seen);
+        self.told.put(task, seen.version, seen.task.status.state);
         let is_new = began || seen.created_at.is_some_and(|at| at >= self.opened_at);
         self.ready.push(match before {
             None if is_new => Sighting::Created(seen),
@@ -155,7 +155,7 @@ impl Sightings {
         let mut known = |task, version| told.of(task).is_some_and(|(told, _)| told >= version);
         let page = inner
             .in_sight(
-                self.feed.sight(),
+                &self.sight,
                 listing.after,
                 listing.status_at_least,
                 limit,
@@ -181,7 +181,7 @@ impl Sightings {
             // What began since is news, which the feed brings.
             let since = seen.created_at.is_some_and(|at| at > self.opened_at);
             if !since && !self.feed.has_begun(task) {
-                self.told.put(task, &seen);
+                self.told.put(task, seen.version, seen.task.status.state);
                 self.ready.push(Sighting::There(seen));
             }
         }
@@ -226,7 +226,9 @@ impl Sightings {
             if !news.missed && self.inner.store.exclusive() {
                 self.sure_until = taken_at;
             }
-            self.pending.extend(news.tasks);
+            let tasks = news.tasks.into_iter();
+            self.pending
+                .extend(tasks.map(|(task, heard)| (task, heard.began)));
             missed = news.missed;
         }
         if let Some(at) = self.compare_at.filter(|at| now >= *at) {
@@ -243,57 +245,5 @@ impl Sightings {
                 told: 0,
             });
         }
-    }
-}
-
-/// The tasks that were told, each with its version and state then.
-#[derive(Debug, Default)]
-struct Told {
-    tasks: HashMap<TaskKey, (Number, TaskState)>,
-    /// In the order in which they were first told.
-    order: VecDeque<TaskKey>,
-}
-
-impl Told {
-    fn of(&self, task: TaskKey) -> Option<(Number, TaskState)> {
-        self.tasks.get(&task).copied()
-    }
-
-    fn put(&mut self, task: TaskKey, seen: &Seen) {
-        let now = (seen.version, seen.task.status.state);
-        if self.tasks.insert(task, now).is_none() {
-            self.order.push_back(task);
-        }
-        while self.order.len() > TOLD_MAX
-            && let Some(oldest) = self.order.pop_front()
-        {
-            self.tasks.remove(&oldest);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_told_is_forgotten_in_the_end() {
-        let mut told = Told::default();
-        let seen = |version| Seen {
-            agent: "echo".parse().unwrap(),
-            task: a2ad_proto::Task::default(),
-            created_at: None,
-            started_at: None,
-            version: Number(version),
-            size: 0,
-        };
-        let most = i64::try_from(TOLD_MAX).unwrap();
-        for key in 0..most + 10 {
-            told.put(TaskKey(key), &seen(1));
-            told.put(TaskKey(key), &seen(2));
-        }
-        assert_eq!((told.tasks.len(), told.order.len()), (TOLD_MAX, TOLD_MAX));
-        assert_eq!(told.of(TaskKey(9)), None);
-        assert_eq!(told.of(TaskKey(10)).map(|(it, _)| it), Some(Number(2)));
     }
 }

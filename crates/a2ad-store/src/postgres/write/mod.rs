@@ -4,10 +4,12 @@
 mod tasks;
 mod turns;
 
+use a2ad_core::keys::TaskKey;
 use futures_util::future::{join, join5};
 
 use super::batch::{Batch, Request};
 use super::fail::Failure;
+use super::purge::{self, Deleted};
 use super::session::Sixteen;
 use super::transact::Place;
 use tasks::Tasks;
@@ -53,16 +55,33 @@ pub(super) const STATEMENTS: &[&str] = &[
     MOVE_REQUESTS,
 ];
 
-/// Writes the batch and commits. If nothing of it can be applied, it is rolled back.
-pub(super) async fn flush(place: &Place<'_>, batch: &Batch) -> Result<(), Failure> {
+/// Writes the batch and commits. If nothing of it can be applied, it is rolled back. Returns the
+/// tasks that were deleted because their contexts have too many.
+pub(super) async fn flush(place: &Place<'_>, batch: &Batch) -> Result<Vec<TaskKey>, Failure> {
     let session = place.session;
     if batch.is_idle() {
-        return session.run("ROLLBACK").await;
+        return session.run("ROLLBACK").await.map(|()| Vec::new());
     }
+    if batch.trims.is_empty() {
+        // Everything is sent before the first answer comes; an error makes the commit a rollback.
+        let (rows, end) = join(
+            write(place, batch),
+            commit(place, batch, &Deleted::default()),
+        )
+        .await;
+        return cause([rows, end]).map(|()| Vec::new());
+    }
+    // What there is too much of is known when all is written; counters come last all the same.
+    write(place, batch).await?;
+    let deleted = purge::trim(session, &batch.trims).await?;
+    commit(place, batch, &deleted).await?;
+    Ok(deleted.tasks)
+}
+
+async fn write(place: &Place<'_>, batch: &Batch) -> Result<(), Failure> {
     let task_rows = Tasks::new(batch);
     let turn_rows = Turns::new(batch);
-    // Everything is sent before the first answer comes; an error makes the commit a rollback.
-    let (journals, (turned, (others, committed))) = join(
+    let (journals, turned) = join(
         join5(
             task_rows.insert_contexts(place, batch),
             task_rows.insert(place),
@@ -70,27 +89,33 @@ pub(super) async fn flush(place: &Place<'_>, batch: &Batch) -> Result<(), Failur
             task_rows.insert_runs(place),
             task_rows.put_snapshots(place),
         ),
-        join(
-            join5(
-                turn_rows.delete(place, batch),
-                turn_rows.update(place),
-                turn_rows.insert(place),
-                turns::bury(place, batch),
-                settle_requests(place, batch),
-            ),
-            join(
-                join(count_tasks(place, batch), count_turns(place, batch)),
-                session.run("COMMIT"),
-            ),
+        join5(
+            turn_rows.delete(place, batch),
+            turn_rows.update(place),
+            turn_rows.insert(place),
+            turns::bury(place, batch),
+            settle_requests(place, batch),
         ),
     )
     .await;
-    let results = [
+    cause([
         journals.0, journals.1, journals.2, journals.3, journals.4, turned.0, turned.1, turned.2,
-        turned.3, turned.4, others.0, others.1, committed,
-    ];
-    // The first error that is not a lost connection is the cause, if there is one: a server that
-    // could say so has not committed.
+        turned.3, turned.4,
+    ])
+}
+
+async fn commit(place: &Place<'_>, batch: &Batch, deleted: &Deleted) -> Result<(), Failure> {
+    let (tasks, (turns, committed)) = join(
+        count_tasks(place, batch, deleted),
+        join(count_turns(place, batch), place.session.run("COMMIT")),
+    )
+    .await;
+    cause([tasks, turns, committed])
+}
+
+/// The first error that is not a lost connection is the cause, if there is one: a server that could
+/// say so has not committed.
+fn cause<const N: usize>(results: [Result<(), Failure>; N]) -> Result<(), Failure> {
     let mut lost = None;
     for result in results {
         match result {
@@ -102,8 +127,11 @@ pub(super) async fn flush(place: &Place<'_>, batch: &Batch) -> Result<(), Failur
     lost.map_or(Ok(()), Err)
 }
 
-async fn count_tasks(place: &Place<'_>, batch: &Batch) -> Result<(), Failure> {
-    let counters = batch.counters();
+async fn count_tasks(place: &Place<'_>, batch: &Batch, deleted: &Deleted) -> Result<(), Failure> {
+    let mut counters = batch.counters();
+    for counter in deleted.counters() {
+        *counters.entry(counter).or_default() -= 1;
+    }
     let scopes: Vec<i64> = counters.keys().map(|(scope, _)| *scope).collect();
     let states: Vec<i16> = counters.keys().map(|(_, state)| *state).collect();
     let by: Vec<i64> = counters.values().copied().collect();

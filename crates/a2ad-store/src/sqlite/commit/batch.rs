@@ -77,6 +77,8 @@ pub(crate) struct Batch {
     pub(super) now_ms: i64,
     /// What to tell once it is durable.
     pub(super) committed: Vec<Committed>,
+    /// Tasks that were deleted because their contexts have too many; to be told, too.
+    pub(super) deleted: Vec<TaskKey>,
     tasks: Vec<(TaskKey, TaskInBatch)>,
     /// Where each task stands among them.
     places: BTreeMap<TaskKey, usize>,
@@ -95,6 +97,7 @@ impl Batch {
         Self {
             now_ms: now.as_millis(),
             committed: Vec::with_capacity(size),
+            deleted: Vec::new(),
             tasks: Vec::with_capacity(size),
             places: BTreeMap::new(),
             newest,

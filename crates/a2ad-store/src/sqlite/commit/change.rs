@@ -146,6 +146,7 @@ impl Core {
         plan: Plan,
     ) -> Result<Applied, Failure> {
         let key = change.head.identity.key;
+        let keep = change.trims_context_to();
         let written = turns::write(
             plan,
             &self.db,
@@ -173,12 +174,17 @@ impl Core {
             turns: written.turns,
             ..change.head
         });
+        let snapshot = change.snapshot.clone();
         batch.advance(&head, &change.entries, change.once, change.snapshot);
         batch.committed.push(Committed {
             head: Arc::clone(&head),
             entries: change.entries,
+            snapshot,
             ready: ready.clone(),
         });
+        if let Some(keep) = keep {
+            self.trim(batch, context, keep, key)?;
+        }
         Ok(Applied { head, ready })
     }
 }

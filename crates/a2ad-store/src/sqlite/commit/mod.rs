@@ -188,6 +188,9 @@ impl Core {
                 if !batch.committed.is_empty() {
                     self.wake.committed(batch.committed);
                 }
+                if !batch.deleted.is_empty() {
+                    self.wake.deleted(&batch.deleted);
+                }
                 outcomes
             }
             Err(failure) => refuse_all(count, &self.fail(&failure)),

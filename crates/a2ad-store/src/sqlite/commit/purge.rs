@@ -34,13 +34,77 @@ impl Core {
         }
         old.sort_unstable_by_key(|task| (task.status_at, task.key));
         old.truncate(limit as usize);
-        for task in &old {
+        self.delete(batch, &old)
+    }
+
+    /// Deletes the tasks of a context that ended first, until it has `keep`, or none but `newest`
+    /// that has ended.
+    pub(super) fn trim(
+        &mut self,
+        batch: &mut Batch,
+        context: i64,
+        keep: u32,
+        newest: TaskKey,
+    ) -> Result<(), Failure> {
+        batch.flush(&self.db)?;
+        let surplus = count_in_context(&self.db, context)?.saturating_sub(i64::from(keep));
+        if surplus <= 0 {
+            return Ok(());
+        }
+        let old = ended_in_context(&self.db, context, newest, surplus)?;
+        let deleted = self.delete(batch, &old)?;
+        batch.deleted.extend(deleted);
+        Ok(())
+    }
+
+    fn delete(&mut self, batch: &mut Batch, old: &[Old]) -> Result<Vec<TaskKey>, Failure> {
+        for task in old {
             delete(&self.db, task)?;
             batch.count(task.scope, task.state, -1);
         }
         self.once.sweep(&self.db, old.len())?;
         Ok(old.iter().map(|task| TaskKey(task.key)).collect())
     }
+}
+
+/// The task that opened the context is not in the index.
+fn count_in_context(db: &Connection, context: i64) -> Result<i64, Failure> {
+    let mut statement = db.prepare_cached(
+        "SELECT (SELECT count(*) FROM tasks INDEXED BY tasks_in_context
+                 WHERE context = ?1 AND context <> key)
+              + (SELECT count(*) FROM tasks WHERE key = ?1 AND context = ?1)",
+    )?;
+    Ok(statement.query_row([context], |row| row.get(0))?)
+}
+
+/// The tasks of a context that have ended, but for one, those that ended first coming first.
+fn ended_in_context(
+    db: &Connection,
+    context: i64,
+    but: TaskKey,
+    limit: i64,
+) -> Result<Vec<Old>, Failure> {
+    let mut statement = db.prepare_cached(
+        "SELECT status_at, key, scope, iif(context_id IS NULL, context, NULL), state FROM (
+             SELECT * FROM tasks WHERE key = ?1 AND context = ?1
+             UNION ALL
+             SELECT * FROM tasks INDEXED BY tasks_in_context WHERE context = ?1 AND context <> key)
+         WHERE state IN (3, 4, 5, 7) AND key <> ?2
+             AND NOT EXISTS (SELECT 1 FROM turns WHERE task = key)
+         ORDER BY status_at, key LIMIT ?3",
+    )?;
+    let mut rows = statement.query((context, but.0, limit))?;
+    let mut old = Vec::new();
+    while let Some(row) = rows.next()? {
+        old.push(Old {
+            status_at: row.get(0)?,
+            key: row.get(1)?,
+            scope: row.get(2)?,
+            named_context: row.get(3)?,
+            state: row.get(4)?,
+        });
+    }
+    Ok(old)
 }
 
 /// `status_at` is when the task ended, since nothing moves it afterwards. A task with an open turn

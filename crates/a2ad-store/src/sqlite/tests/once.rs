@@ -33,6 +33,7 @@ fn find(rig: &mut Rig, core: &mut Core, key: u128) -> Option<TaskKey> {
     // Refused for another reason if it is no repeat, so that asking changes nothing.
     let asked = Change {
         context_turns_max: 0,
+        context_tasks_max: None,
         ..again
     };
     let found = match commit(core, asked).unwrap_err() {

@@ -7,7 +7,7 @@ use a2ad_core::clock::{Clock as _, SystemClock};
 use a2ad_core::contract::sample::{alice, change, follow_up, once};
 use a2ad_core::keys::{HolderId, Number};
 use a2ad_core::store::{ChangeError, ListFilter, Store as _, StoreError};
-use a2ad_core::task::TurnState;
+use a2ad_core::task::{Command, TurnState};
 use a2ad_pgkit::Cluster;
 use futures_util::future::join_all;
 use tokio::task::JoinSet;
@@ -287,4 +287,64 @@ async fn a_closed_store_refuses_everything() {
     ));
     one.store.check().await.unwrap_err();
     other.store.check().await.unwrap();
+}
+
+/// F-07: whoever commits, a context keeps as many tasks as it may, and no fewer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn f_07_instances_do_not_delete_more_than_is_too_much() {
+    let instances = two().await;
+    let mut workers = JoinSet::new();
+    for instance in instances.iter().cycle().take(4).cloned() {
+        workers.spawn(async move {
+            for _ in 0..25 {
+                // Submitted and canceled at once, so that nobody has to wait for a turn.
+                let mut begin = instance.submission(Some("talk")).await;
+                begin.context_tasks_max = Some(5);
+                let head = instance.store.commit(begin).await.unwrap().head;
+                let key = head.identity.key;
+                loop {
+                    let head = instance.store.head(key).await.unwrap();
+                    let head = head.expect("what has not ended is not deleted");
+                    let cancel = Command::Cancel { metadata: None };
+                    let mut over = change(&head, &[cancel], SystemClock.now());
+                    over.context_tasks_max = Some(5);
+                    match instance.store.commit(over).await {
+                        Ok(_) => break,
+                        Err(ChangeError::Conflict) => {}
+                        Err(error) => panic!("{error}"),
+                    }
+                }
+            }
+        });
+    }
+    workers.join_all().await;
+    let filter = ListFilter {
+        context_id: Some("talk".parse().unwrap()),
+        ..ListFilter::default()
+    };
+    for instance in &instances {
+        let page = instance
+            .store
+            .list(
+                &alice(),
+                &filter,
+                None,
+                99,
+                usize::MAX,
+                false,
+                &mut |_, _| false,
+            )
+            .await
+            .unwrap();
+        assert_eq!((page.tasks.len(), page.total), (5, 5));
+        let all = ListFilter::default();
+        let page = instance
+            .store
+            .list(&alice(), &all, None, 99, usize::MAX, false, &mut |_, _| {
+                false
+            })
+            .await
+            .unwrap();
+        assert_eq!(page.total, 5, "the counters agree");
+    }
 }

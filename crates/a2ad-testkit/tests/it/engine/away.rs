@@ -135,6 +135,13 @@ impl Store for Shy {
     fn orphans(&self, limit: u32) -> BoxFuture<'_, Result<Vec<Claimed>, StoreError>> {
         self.store.orphans(limit)
     }
+    fn rested(
+        &self,
+        after: ListPlace,
+        limit: usize,
+    ) -> BoxFuture<'_, Result<Vec<(ListPlace, Number)>, StoreError>> {
+        self.store.rested(after, limit)
+    }
     fn idle(
         &self,
         before: Timestamp,

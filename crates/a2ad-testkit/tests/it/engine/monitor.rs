@@ -15,7 +15,7 @@ fn sight() -> Sight {
     }
 }
 
-/// R-02, G-11: far more happens than a feed remembers while nobody reads it. What it has forgotten is found in the list.
+/// far more happens than a feed remembers while nobody reads it. What it has forgotten is found in the list.
 #[test]
 fn r_02_a_monitor_that_was_away_for_long_is_told_of_all() {
     const TASKS: usize = 4500;
