@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use a2ad_store::copy::{CopyError, CopyProgress, CopyReport};
-use a2ad_store::{Migrated, OpenError, Status, postgres};
+use a2ad_store::{Migrated, OpenError, Status, VerifyReport, postgres};
 use tokio::task::spawn_blocking;
 
 use crate::config::{Config, Database, PostgresUrl};
@@ -67,6 +67,21 @@ pub async fn migrate_database(config: &Config) -> Result<Migrated, DatabaseError
             .await
         }
         Database::Postgres(url) => Ok(postgres::migrate(postgres_options(config, url)).await?),
+    }
+}
+
+/// Reads the whole configured database and checks everything that must hold in it. Writes nothing.
+/// A file must not be in use; a shared database may be.
+///
+/// # Errors
+/// If it cannot be read at all. What is wrong inside is in the report.
+pub async fn verify_database(config: &Config) -> Result<VerifyReport, DatabaseError> {
+    match &config.database_url {
+        Database::Sqlite(path) => {
+            let path = config.data_dir.join(path);
+            blocking(move || Ok(a2ad_store::verify(&path)?)).await
+        }
+        Database::Postgres(url) => Ok(postgres::verify(postgres_options(config, url)).await?),
     }
 }
 

@@ -12,7 +12,7 @@
 //! | [`copy`] | from a file to a database, once and for all |
 //! | `plan` | what a change means for turns |
 //! | `run`, `snapshot`, `packed`, `request`, `hash` | how entries, snapshots, artifacts and request keys are laid out, and their checksums |
-//! | `bounds`, `status`, [`metric`] | how much may wait; what a database holds, in numbers; what is measured |
+//! | `bounds`, `status`, `walk`, [`metric`] | how much may wait; what a database holds, in numbers; whether it is sound; what is measured |
 #![deny(missing_docs)]
 #![cfg_attr(
     not(any(feature = "postgres", feature = "sqlite")),
@@ -34,12 +34,13 @@ mod snapshot;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod status;
+mod walk;
 
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    Core, Durability, OpenError, Problem, SqliteOptions, SqliteStore, VerifyReport, migrate,
-    status, verify,
+    Core, Durability, OpenError, SqliteOptions, SqliteStore, migrate, status, verify,
 };
 pub use status::{InstanceStatus, Migrated, Status};
+pub use walk::{Problem, VerifyReport};
