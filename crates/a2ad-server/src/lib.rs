@@ -32,13 +32,15 @@ mod transcripts;
 pub use a2ad_backends::{EchoAgent, ScriptAgent};
 pub use a2ad_core::agent;
 pub use a2ad_store::copy::{CopyError, CopyProgress, CopyReport};
-pub use a2ad_store::{InstanceStatus, Migrated, OpenError, Problem, Status, VerifyReport, verify};
+pub use a2ad_store::{InstanceStatus, Migrated, OpenError, Problem, Status, VerifyReport};
 pub use a2ad_transport::auth::Scope;
 
 pub use config::{Config, ConfigError};
 pub use doctor::{Finding, Level, doctor};
 pub use error::{RunError, StartError};
-pub use maintenance::{DatabaseError, copy_database, database_status, migrate_database};
+pub use maintenance::{
+    DatabaseError, copy_database, database_status, migrate_database, verify_database,
+};
 pub use server::{Handle, Server};
 pub use tokens::{StoredToken, Tokens, TokensError};
 pub use transcripts::{ExportError, Exported, export_context};

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use a2ad_core::keys::Owner;
 use a2ad_proto::{AgentId, ContextId};
 use a2ad_store::copy::{CopyError, CopyProgress, CopyReport};
-use a2ad_store::{Archived, Migrated, OpenError, Status, postgres};
+use a2ad_store::{Archived, Migrated, OpenError, Status, VerifyReport, postgres};
 use tokio::task::spawn_blocking;
 
 use crate::config::{Config, Database, PostgresUrl};
@@ -97,6 +97,21 @@ pub(crate) async fn read_context(
             let options = postgres_options(config, url);
             Ok(postgres::read_context(options, agent, context, owner).await?)
         }
+    }
+}
+
+/// Reads the whole configured database and checks everything that must hold in it. Writes nothing.
+/// A file must not be in use; a shared database may be.
+///
+/// # Errors
+/// If it cannot be read at all. What is wrong inside is in the report.
+pub async fn verify_database(config: &Config) -> Result<VerifyReport, DatabaseError> {
+    match &config.database_url {
+        Database::Sqlite(path) => {
+            let path = config.data_dir.join(path);
+            blocking(move || Ok(a2ad_store::verify(&path)?)).await
+        }
+        Database::Postgres(url) => Ok(postgres::verify(postgres_options(config, url)).await?),
     }
 }
 

@@ -13,7 +13,7 @@
 //! | `plan` | what a change means for turns |
 //! | `run`, `snapshot`, `packed`, `request`, `hash` | how entries, snapshots, artifacts and request keys are laid out, and their checksums |
 //! | `archive` | one conversation, read while somebody serves from the database |
-//! | `bounds`, `status`, [`metric`] | how much may wait; what a database holds, in numbers; what is measured |
+//! | `bounds`, `status`, `walk`, [`metric`] | how much may wait; what a database holds, in numbers; whether it is sound; what is measured |
 #![deny(missing_docs)]
 #![cfg_attr(
     not(any(feature = "postgres", feature = "sqlite")),
@@ -36,13 +36,14 @@ mod snapshot;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod status;
+mod walk;
 
 pub use archive::Archived;
 #[cfg(feature = "postgres")]
 pub use postgres::{PostgresOptions, PostgresStore};
 #[cfg(feature = "sqlite")]
 pub use sqlite::{
-    Core, Durability, OpenError, Problem, SqliteOptions, SqliteStore, VerifyReport, migrate,
-    read_context, status, verify,
+    Core, Durability, OpenError, SqliteOptions, SqliteStore, migrate, read_context, status, verify,
 };
 pub use status::{InstanceStatus, Migrated, Status};
+pub use walk::{Problem, VerifyReport};

@@ -46,13 +46,6 @@ pub(crate) struct Run {
     pub(crate) prev: Hash,
     pub(crate) hash: Hash,
     /// The requests that brought its messages, as [`request::pack`] has them.
-    #[cfg_attr(
-        not(feature = "sqlite"),
-        expect(
-            dead_code,
-            reason = "only `verify` wants to know, and that is for files"
-        )
-    )]
     pub(crate) once: Vec<u8>,
     pub(crate) entries: Vec<Entry>,
 }

@@ -54,7 +54,7 @@ pub(crate) enum Command {
     /// Serves the configured agents; without a configuration, an echo agent.
     #[command(after_help = SERVE_ENVIRONMENT)]
     Serve(Serve),
-    /// Walks the whole database and says whether it is sound. Stop the server first.
+    /// Walks the whole database and says whether it is sound. Stop the server first, if it has a SQLite file.
     Verify(Verify),
     /// Looks whether a server could serve here, and how well. Changes nothing; a server may be running.
     Doctor(Doctor),

@@ -1,42 +1,36 @@
 //! `a2ad verify`: walks the database and says whether it is sound.
 
-use std::path::Path;
-
-use a2ad_server::{VerifyReport, verify};
+use a2ad_server::{VerifyReport, verify_database};
 use serde_json::json;
 
 use crate::arguments::Verify;
 use crate::failure::{Exit, Failure};
-use crate::{settings, tell};
+use crate::{block_on, settings, tell};
 
 pub(crate) fn run(arguments: &Verify) -> Result<(), Failure> {
     let config = settings::read(&arguments.place)?.config;
-    let Some(path) = config.database_path() else {
-        let database = &config.database_url;
-        return Err(Failure::new(
-            Exit::Usage,
-            anyhow::anyhow!("{database} is no SQLite file, and only those can be verified"),
-        ));
+    let report = block_on(async { Ok(verify_database(&config).await?) })?;
+    let database = match config.database_path() {
+        Some(path) => path.display().to_string(),
+        None => config.database_url.to_string(),
     };
-    let report = verify(&path)?;
     tell(&if arguments.json {
-        for_programs(&path, &report)
+        for_programs(&database, &report)
     } else {
-        for_people(&path, &report)
+        for_people(&database, &report)
     });
     if report.is_sound() {
         Ok(())
     } else {
         let count = report.problem_count;
-        let path = path.display();
         Err(Failure::new(
             Exit::Failure,
-            anyhow::anyhow!("{path} is not sound ({count} found): restore a backup"),
+            anyhow::anyhow!("{database} is not sound ({count} found): restore a backup"),
         ))
     }
 }
 
-fn for_people(path: &Path, report: &VerifyReport) -> String {
+fn for_people(database: &str, report: &VerifyReport) -> String {
     let VerifyReport {
         tasks,
         entries,
@@ -61,20 +55,19 @@ fn for_people(path: &Path, report: &VerifyReport) -> String {
         format!("{problem_count} wrong")
     };
     text.push_str(&format!(
-        "{}: {verdict}; {tasks} tasks, {entries} entries, {bytes} bytes, {snapshots} snapshots, {turns} open turns",
-        path.display()
+        "{database}: {verdict}; {tasks} tasks, {entries} entries, {bytes} bytes, {snapshots} snapshots, {turns} open turns"
     ));
     text
 }
 
-fn for_programs(path: &Path, report: &VerifyReport) -> String {
+fn for_programs(database: &str, report: &VerifyReport) -> String {
     let problems: Vec<_> = report
         .problems
         .iter()
         .map(|problem| json!({"task": problem.task, "entry": problem.entry, "what": problem.what}))
         .collect();
     json!({
-        "database": path.display().to_string(),
+        "database": database,
         "sound": report.is_sound(),
         "tasks": report.tasks,
         "runs": report.runs,

@@ -16,7 +16,7 @@
 //! | `read`, `journal`, `list` | everything that only reads |
 //! | `claim`, `holders`, `clock`, `purge` | leasing turns, keeping leases, the time, deleting |
 //! | `fill` | writing what another database held |
-//! | `inspect` | what the database holds and how it does, without serving from it |
+//! | `inspect`, `verify` | what the database holds, how it does and whether it is sound, without serving from it |
 //! | `news`, `watch` | what instances tell each other, and what they find out by themselves |
 
 mod archive;
@@ -47,6 +47,7 @@ mod store;
 mod tls;
 mod transact;
 mod truth;
+mod verify;
 mod watch;
 mod write;
 
@@ -56,3 +57,4 @@ pub use inspect::{Probe, migrate, probe, status};
 pub use open::OpenError;
 pub use options::{PostgresOptions, TimeSource};
 pub use store::PostgresStore;
+pub use verify::verify;

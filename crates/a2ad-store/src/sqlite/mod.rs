@@ -42,4 +42,4 @@ pub use inspect::{migrate, status};
 pub use open::OpenError;
 pub use options::{Durability, SqliteOptions};
 pub use store::SqliteStore;
-pub use verify::{Problem, VerifyReport, verify};
+pub use verify::verify;

@@ -13,6 +13,7 @@ use std::process::{Command, ExitCode};
 use std::str::FromStr;
 use std::time::Duration;
 
+use a2ad_testkit::harness::Binding;
 use a2ad_testkit::kill::load::Steady;
 use a2ad_testkit::kill::rolling::Load;
 use a2ad_testkit::kill::{self, Plan, many, rolling};
@@ -208,6 +209,7 @@ fn parse_rolling(arguments: &mut Arguments, seed: u64) -> Result<rolling::Plan, 
         streams: arguments.number("--streams", 1_000)?,
         words: 15,
         pause: Duration::from_millis(500),
+        bindings: &[Binding::JsonRpc, Binding::HttpJson, Binding::Grpc],
     };
     plan.load = Load::Steady(steady);
     plan.instances = arguments.number("--instances", plan.instances)?;

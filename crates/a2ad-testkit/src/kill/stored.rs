@@ -67,9 +67,17 @@ pub async fn read_file(path: &Path, agent: &str, checker: &mut Checker<'_>) {
     }
 }
 
-/// Shows the checker everything that the PostgreSQL database at `url` holds. Others may use it, as
-/// long as nothing changes.
+/// Shows the checker what `verify` says of the PostgreSQL database at `url`, then everything that it
+/// holds. Others may use it, as long as nothing changes.
 pub async fn read_shared(url: &str, agent: &str, checker: &mut Checker<'_>) {
+    match a2ad_store::postgres::verify(PostgresOptions::at(url)).await {
+        Ok(report) => {
+            for problem in &report.problems {
+                checker.unsound(format!("verify: {problem}"));
+            }
+        }
+        Err(error) => checker.unsound(format!("verify could not read the database: {error}")),
+    }
     let mut options = PostgresOptions::at(url);
     "checker".clone_into(&mut options.name);
     match PostgresStore::open(options, Arc::new(Nobody)).await {

@@ -172,6 +172,11 @@ fn a_file_is_moved_to_a_shared_database_and_nobody_notices() {
             std::thread::sleep(Duration::from_millis(50));
         }
     }
+    // It may be looked at meanwhile.
+    let verify = |words: &[&str]| output(&mut on(&url, folder.path(), words));
+    let found = answer(&verify(&["verify", "--json"]));
+    assert_eq!(found["sound"], true, "{found}");
+    assert!(found["tasks"].as_u64() > Some(0), "{found}");
     // Not twice into the same, and not beside a server.
     let error = fails(&mut on(&url, folder.path(), &["db", "copy"]), 4);
     assert!(error.contains("has tasks already"), "{error}");

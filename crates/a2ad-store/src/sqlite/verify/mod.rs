@@ -4,7 +4,6 @@ mod journal;
 mod requests;
 mod tables;
 
-use std::fmt;
 use std::path::Path;
 
 use rusqlite::{Connection, Error, ErrorCode, OpenFlags};
@@ -13,102 +12,14 @@ use crate::sqlite::fail::Failure;
 use crate::sqlite::ids::unpack_id;
 use crate::sqlite::lock::{FileLock, beside};
 use crate::sqlite::open::{MIGRATIONS, OpenError, connect, recognise, schema};
+use crate::walk::{TaskName, VerifyReport};
 
-/// More problems than this are counted but not listed: whoever has so many restores a backup.
-const PROBLEMS_MAX: usize = 1_000;
-
-/// What a walk over a database found.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct VerifyReport {
-    /// Tasks.
-    pub tasks: u64,
-    /// Runs of entries.
-    pub runs: u64,
-    /// Entries in all journals.
-    pub entries: u64,
-    /// Bytes in all entries.
-    pub bytes: u64,
-    /// Snapshots.
-    pub snapshots: u64,
-    /// Open turns.
-    pub turns: u64,
-    /// What is wrong, as far as it is listed.
-    pub problems: Vec<Problem>,
-    /// How much is wrong in all.
-    pub problem_count: u64,
-}
-
-impl VerifyReport {
-    /// Nothing is wrong.
-    #[must_use]
-    pub const fn is_sound(&self) -> bool {
-        self.problem_count == 0
-    }
-
-    fn report(&mut self, problem: Problem) {
-        self.problem_count += 1;
-        if self.problems.len() < PROBLEMS_MAX {
-            self.problems.push(problem);
-        }
-    }
-
-    fn report_of(&mut self, task: &TaskName, entry: Option<u64>, what: impl Into<String>) {
-        self.report(Problem {
-            task: Some(task.0.clone()),
-            entry,
-            what: what.into(),
-        });
-    }
-
-    fn report_all(&mut self, what: impl Into<String>) {
-        self.report(Problem {
-            task: None,
-            entry: None,
-            what: what.into(),
-        });
-    }
-}
-
-/// Something that is not as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// The public id of the task it concerns, or `key N` if that cannot be read.
-    pub task: Option<String>,
-    /// The number of the entry it concerns.
-    pub entry: Option<u64>,
-    /// What is wrong.
-    pub what: String,
-}
-
-impl fmt::Display for Problem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(task) = &self.task {
-            write!(f, "task {task}: ")?;
-        }
-        if let Some(entry) = self.entry {
-            write!(f, "entry {entry}: ")?;
-        }
-        f.write_str(&self.what)
-    }
-}
-
-/// How a problem names a task.
-struct TaskName(String);
-
-impl TaskName {
-    fn of(db: &Connection, key: i64) -> Self {
-        let id = db
-            .prepare_cached("SELECT id FROM tasks WHERE key = ?1")
-            .and_then(|mut statement| {
-                statement.query_row([key], |row| Ok(unpack_id(row.get_ref(0)?)))
-            });
-        Self::new(key, id.ok().flatten())
-    }
-
-    fn new(key: i64, id: Option<String>) -> Self {
-        Self(id.unwrap_or_else(|| format!("key {key}")))
-    }
+/// The name of the task with this key.
+fn name_of(db: &Connection, key: i64) -> TaskName {
+    let id = db
+        .prepare_cached("SELECT id FROM tasks WHERE key = ?1")
+        .and_then(|mut statement| statement.query_row([key], |row| Ok(unpack_id(row.get_ref(0)?))));
+    TaskName::new(key, id.ok().flatten())
 }
 
 /// Reads the whole database at `path` and checks everything that must hold in it. Writes nothing;

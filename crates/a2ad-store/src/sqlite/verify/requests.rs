@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use a2ad_core::keys::TaskKey;
 use rusqlite::Connection;
 
-use super::{TaskName, VerifyReport};
 use crate::run::Run;
 use crate::sqlite::fail::Failure;
 use crate::sqlite::once::{self, Bucket, Pair, decode};
+use crate::walk::{TaskName, VerifyReport};
 
 /// Where requests are looked for.
 pub(super) struct Requests {

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use a2ad_proto::TaskState;
 use rusqlite::Connection;
 
-use super::{TaskName, VerifyReport};
+use super::name_of;
 use crate::run::unpack_run_id;
 use crate::sqlite::fail::Failure;
 use crate::sqlite::open::meta;
+use crate::walk::VerifyReport;
 
 /// What SQLite itself can see: pages, indexes, constraints.
 pub(super) fn integrity(db: &Connection, report: &mut VerifyReport) -> Result<(), Failure> {
@@ -61,7 +62,7 @@ pub(super) fn strays(db: &Connection, report: &mut VerifyReport) -> Result<(), F
         let mut statement = db.prepare(sql)?;
         let mut rows = statement.query([])?;
         while let Some(row) = rows.next()? {
-            report.report_of(&TaskName::of(db, row.get(0)?), None, what);
+            report.report_of(&name_of(db, row.get(0)?), None, what);
         }
     }
     let mut statement = db.prepare(
@@ -72,7 +73,7 @@ pub(super) fn strays(db: &Connection, report: &mut VerifyReport) -> Result<(), F
     while let Some(row) = rows.next()? {
         let (task, first) = unpack_run_id(row.get(0)?);
         let what = "chunks of a run that is not there";
-        report.report_of(&TaskName::of(db, task), Some(first), what);
+        report.report_of(&name_of(db, task), Some(first), what);
     }
     Ok(())
 }
@@ -88,7 +89,7 @@ pub(super) fn turns(db: &Connection, report: &mut VerifyReport) -> Result<(), Fa
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
         report.turns += 1;
-        let name = TaskName::of(db, row.get(0)?);
+        let name = name_of(db, row.get(0)?);
         let number = row.get::<_, i64>(1)?.unsigned_abs();
         let mut complain = |what: &str| report.report_of(&name, Some(number), what);
         let (state, attempt): (u8, u32) = (row.get(2)?, row.get(3)?);

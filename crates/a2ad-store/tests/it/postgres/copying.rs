@@ -233,6 +233,10 @@ async fn everything_goes_along_and_is_told_as_before() {
     let report = copied(&file.path, &url).await.unwrap();
     assert_eq!((report.tasks, report.tasks_before), (28, 0), "{report:?}");
     assert_eq!(report.dead_turns, 4, "{report:?}");
+    let verified = a2ad_store::postgres::verify(PostgresOptions::at(&url)).await;
+    let verified = verified.unwrap();
+    assert!(verified.is_sound(), "{verified:?}");
+    assert_eq!(verified.tasks, 28);
     cluster.sql(
         &database,
         "DO $$ BEGIN

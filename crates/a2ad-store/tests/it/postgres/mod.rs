@@ -10,3 +10,4 @@ mod leases;
 mod open;
 mod rig;
 mod tls;
+mod verifying;

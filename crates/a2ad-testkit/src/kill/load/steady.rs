@@ -30,6 +30,8 @@ pub struct Steady {
     pub words: u64,
     /// The agent's pause before each word. The slower it speaks, the longer streams stay open.
     pub pause: Duration,
+    /// By which bindings, in turn.
+    pub bindings: &'static [Binding],
 }
 
 impl Steady {
@@ -51,7 +53,7 @@ impl Steady {
 
 /// Program number `number`: all its calls by one binding, until it is enough.
 pub async fn program(shared: Arc<Shared>, seed: u64, number: usize, steady: Steady) {
-    let binding = [Binding::JsonRpc, Binding::HttpJson, Binding::Grpc][number % 3];
+    let binding = steady.bindings[number % steady.bindings.len()];
     let way = Way::new(binding);
     let mut under_way = JoinSet::new();
     for stream in 0..steady.streams {
@@ -235,6 +237,7 @@ mod tests {
             streams: 1_000,
             words: 20,
             pause: Duration::ZERO,
+            bindings: &[Binding::JsonRpc],
         };
         let shares = steady.shares();
         assert_eq!(shares.iter().map(|it| it.rate).sum::<u32>(), 301);
