@@ -189,7 +189,7 @@ async fn i_05_what_cannot_be_written_fails_no_turn() {
     stop(server).await;
     // A folder that is only a link is refused before anything is served.
     std::os::unix::fs::symlink(place.path(), place.path().join("link")).unwrap();
-    let mut config = Source::yaml("test.yaml", &format!("transcripts: {{dir: link}}{SCRIPT}"))
+    let mut config = Source::yaml("test.yaml", format!("transcripts: {{dir: link}}{SCRIPT}"))
         .read(&|_| None)
         .unwrap();
     config.listen = "127.0.0.1:0".parse().unwrap();

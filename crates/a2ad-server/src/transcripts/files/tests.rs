@@ -115,7 +115,7 @@ fn i_05_a_link_in_the_place_of_a_folder_or_file_is_refused() {
     assert_eq!(files(&elsewhere), [secret]);
 }
 
-/// CF-23: `:`, a dot at the end, names of devices, and letters that differ in size only.
+/// I-05: `:`, a dot at the end, names of devices, and letters that differ in size only.
 #[test]
 fn i_05_no_two_ids_share_a_file_and_each_is_a_harmless_name() {
     let long = "x".repeat(200);

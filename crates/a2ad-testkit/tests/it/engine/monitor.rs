@@ -57,7 +57,11 @@ fn r_02_a_monitor_that_was_away_for_long_is_told_of_all() {
 fn r_02_an_impatient_monitor_is_told_of_all() {
     let world = World::new(AgentPolicy::default());
     let life = world.live();
+    life.send(text("echo before"));
     let mut sightings = life.engine.follow_all(sight());
+    // Once what was there has been told, all comes by the feed.
+    let there = life.run(sightings.next()).unwrap().unwrap();
+    assert!(matches!(&there[..], [Sighting::There(_)]));
     let mut left: HashSet<String> = (0..200)
         .map(|n| life.send(text(&format!("echo {n}"))).id)
         .collect();
