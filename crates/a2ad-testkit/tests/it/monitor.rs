@@ -68,7 +68,7 @@ fn ids(tasks: &Value) -> Vec<&str> {
     tasks.map(|task| task["taskId"].as_str().unwrap()).collect()
 }
 
-/// one agent, all agents, one conversation, one task; what is not there is 404, and nothing can be changed.
+/// B-07, R-01: one agent, all agents, one conversation, one task; what is not there is 404, and nothing can be changed.
 async fn r_01_tasks_are_listed_and_found(server: Harness) {
     let to = server.addr();
     let agents = get(to, "/monitor/agents").await.json();

@@ -91,7 +91,7 @@ fn lines(transcript: &str) -> Vec<&str> {
         .collect()
 }
 
-/// I-01, F-03, F-07: turn after turn, and what retention has removed stays.
+/// F-03, I-01, F-03, F-07: turn after turn, and what retention has removed stays.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn i_01_a_file_follows_the_conversation() {
     let place = tempfile::tempdir().unwrap();

@@ -435,6 +435,7 @@ async fn dual_08_a_task_of_one_generation_is_the_others_too(server: Harness) {
     assert_eq!(older["contextId"], newer.context_id);
 }
 
+/// G-10.
 async fn dual_08_a_stream_of_one_generation_shows_what_the_other_makes(server: Harness) {
     let held = server.client.send(at_once(text("hold"))).await.unwrap();
     let body = request("tasks/resubscribe", &json!({"id": held.id}).to_string());

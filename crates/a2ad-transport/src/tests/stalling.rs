@@ -201,7 +201,7 @@ async fn a_stream_that_is_not_taken_is_let_go() {
     }
 }
 
-/// Silence of the task is no fault of its reader.
+/// G-08: silence of the task is no fault of its reader.
 #[tokio::test]
 async fn a_stream_with_nothing_to_say_is_not_let_go() {
     let server = server(SHORT).await;
