@@ -68,7 +68,7 @@ fn ids(tasks: &Value) -> Vec<&str> {
     tasks.map(|task| task["taskId"].as_str().unwrap()).collect()
 }
 
-/// B-07, R-01: one agent, all agents, one conversation, one task; what is not there is 404, and nothing can be changed.
+/// one agent, all agents, one conversation, one task; what is not there is 404, and nothing can be changed.
 async fn r_01_tasks_are_listed_and_found(server: Harness) {
     let to = server.addr();
     let agents = get(to, "/monitor/agents").await.json();
@@ -461,7 +461,7 @@ async fn r_02_an_instance_tells_of_tasks_that_run_elsewhere() {
     assert_eq!(frame["event"]["snapshot"]["finalMessage"], "waiting passed");
 }
 
-/// not yours is not there, nor is an agent that you may not call; and `monitor` is the right to look at how the
+/// B-07, R-01: not yours is not there, nor is an agent that you may not call; and `monitor` is the right to look at how the
 /// server is doing, not at what others say.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn r_01_each_sees_its_own_tasks_of_the_agents_it_may_call() {
