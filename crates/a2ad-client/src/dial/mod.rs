@@ -312,7 +312,8 @@ fn client(tls: ClientConfig, gate: Gate, own_judge: reqwest::Proxy) -> reqwest::
         .connect_timeout(Limits::CONNECT_MAX)
         .redirect(Policy::none())
         .referer(false)
-        .retry(reqwest::retry::never())
+        // What the other side says it has not begun (GOAWAY, REFUSED_STREAM) is asked again by itself, twice at most:
+        // servers that restart say so to whoever comes too late.
         .no_gzip()
         .no_brotli()
         .no_zstd()

@@ -1,6 +1,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use a2ad_client::{Binding, Client, Error, text};
 use a2ad_proto::pb::Message as _;
@@ -9,6 +10,7 @@ use http::{HeaderMap, Request, Response};
 use http_body_util::StreamBody;
 use hyper::body::{Frame, Incoming};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
@@ -74,6 +76,79 @@ async fn fails(kind: &'static str, body: &[&[u8]], status: Option<&'static str>)
 }
 
 const GRPC: &str = "application/grpc+proto";
+
+/// What an HTTP/2 server says of a request that it has not begun.
+#[derive(Clone, Copy, Debug)]
+enum Nack {
+    GoAway,
+    RefusedStream,
+}
+
+/// Says so to the first request, breaks off the others, and counts them all.
+async fn nack(nack: Nack) -> (SocketAddr, Arc<AtomicUsize>, AbortOnDropHandle<()>) {
+    const HEADERS: u8 = 1;
+    const RST_STREAM: u8 = 3;
+    const SETTINGS: u8 = 4;
+    const GOAWAY: u8 = 7;
+    const INTERNAL_ERROR: [u8; 4] = [0, 0, 0, 2];
+    const REFUSED: [u8; 4] = [0, 0, 0, 7];
+    fn frame(kind: u8, flags: u8, stream: [u8; 4], payload: &[u8]) -> Vec<u8> {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        [&length[1..], &[kind, flags], &stream, payload].concat()
+    }
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let to = listener.local_addr().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&asked);
+    let serve = async move {
+        let mut connections = JoinSet::new();
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let count = Arc::clone(&count);
+            connections.spawn(async move {
+                let mut preface = [0; 24];
+                stream.read_exact(&mut preface).await.unwrap();
+                stream
+                    .write_all(&frame(SETTINGS, 0, [0; 4], &[]))
+                    .await
+                    .unwrap();
+                let mut head = [0; 9];
+                while stream.read_exact(&mut head).await.is_ok() {
+                    let [a, b, c, kind, flags, id @ ..] = head;
+                    let mut payload = vec![0; u32::from_be_bytes([0, a, b, c]) as usize];
+                    stream.read_exact(&mut payload).await.unwrap();
+                    let told = match kind {
+                        SETTINGS if flags == 0 => frame(SETTINGS, 1, [0; 4], &[]),
+                        HEADERS => match (count.fetch_add(1, Ordering::SeqCst), nack) {
+                            (0, Nack::GoAway) => frame(GOAWAY, 0, [0; 4], &[0; 8]),
+                            (0, Nack::RefusedStream) => frame(RST_STREAM, 0, id, &REFUSED),
+                            _ => frame(RST_STREAM, 0, id, &INTERNAL_ERROR),
+                        },
+                        _ => continue,
+                    };
+                    stream.write_all(&told).await.unwrap();
+                }
+            });
+        }
+    };
+    #[expect(clippy::disallowed_methods, reason = "aborted when it is dropped")]
+    let running = tokio::spawn(serve);
+    (to, asked, AbortOnDropHandle::new(running))
+}
+
+/// A server that restarts says to whoever comes too late that nothing was begun.
+#[tokio::test]
+async fn what_the_server_has_not_begun_is_asked_again() {
+    for why in [Nack::GoAway, Nack::RefusedStream] {
+        let (to, asked, _running) = nack(why).await;
+        let error = soon(client(to).send(text("x"))).await.unwrap_err();
+        // The second time it was begun, for all one knows.
+        assert!(
+            matches!(error, Error::Network(_)) && !error.is_unsent(),
+            "{why:?}: {error}"
+        );
+        assert_eq!(asked.load(Ordering::SeqCst), 2, "{why:?}");
+    }
+}
 
 #[tokio::test]
 async fn what_is_no_grpc_is_an_error() {
