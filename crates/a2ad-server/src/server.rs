@@ -150,6 +150,7 @@ impl Server {
             metrics: recorder.render(),
             limits: limits(&config),
             lenient: config.protocol.lenient,
+            file_bytes: config.protocol.v03_files.into(),
             draining: draining.clone(),
         }
         .into_app();

@@ -23,6 +23,7 @@ use crate::meters::Meters;
 use crate::mounts::{Exposed, Mount, Mounts, Named, Visit};
 use crate::operations::Operations;
 use crate::reply::{self, Body};
+use crate::tongue::FileBytes;
 use crate::{card, grpc, http_json, jsonrpc, monitor, probes};
 
 /// Writes the process's metrics in the Prometheus text format.
@@ -50,6 +51,8 @@ pub struct Edge {
     pub limits: Limits,
     /// Whether a method or path of 1.0 needs no header that says so (DUAL-02).
     pub lenient: bool,
+    /// How callers of 0.3 have the bytes of files.
+    pub file_bytes: FileBytes,
     /// Fires some seconds before the listener stops: readiness goes, HTTP/1 answers say `Connection: close` and
     /// HTTP/2 connections GOAWAY, so that balancers and clients look elsewhere while requests still succeed.
     pub draining: CancellationToken,
@@ -78,6 +81,7 @@ impl Edge {
             metrics: self.metrics,
             limits: self.limits,
             lenient: self.lenient,
+            file_bytes: self.file_bytes,
             draining: self.draining,
             meters: Meters::new(),
         })
@@ -108,6 +112,7 @@ pub(crate) struct Inner {
     pub(crate) metrics: RenderMetrics,
     pub(crate) limits: Limits,
     pub(crate) lenient: bool,
+    pub(crate) file_bytes: FileBytes,
     pub(crate) draining: CancellationToken,
     pub(crate) meters: Meters,
 }

@@ -76,3 +76,4 @@ pub use ipnet::IpNet;
 pub use limits::Limits;
 pub use listen::{Drained, serve};
 pub use mounts::{Exposed, RESERVED, is_reserved};
+pub use tongue::FileBytes;

@@ -71,17 +71,38 @@ impl Tongue {
     }
 }
 
-/// How a caller of 0.3 has the bytes of files over HTTP+JSON and gRPC. The schema says that they are bytes; the SDKs for
+/// How callers of 0.3 have the bytes of files over HTTP+JSON and gRPC. The schema says that they are bytes; the SDKs for
 /// Python and Go put base64 text there, and that for JavaScript does not, so that no one way serves them all (V03-16).
-pub(crate) fn schema_dialect(headers: &HeaderMap) -> Dialect {
-    // Node by itself, its gRPC, and browsers.
-    const PLAIN: [&str; 4] = ["node", "grpc-node", "undici", "mozilla"];
-    let agent = headers.get(USER_AGENT).and_then(|line| line.to_str().ok());
-    let agent = agent.unwrap_or_default().to_ascii_lowercase();
-    if PLAIN.iter().any(|name| agent.starts_with(name)) {
-        Dialect::ProtoPlain
-    } else {
-        Dialect::Proto
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FileBytes {
+    /// As the SDK has them that `User-Agent` tells of; base64 text for those that it does not tell.
+    #[default]
+    Auto,
+    /// Always as base64 text. What is none after one decoding is read as it is.
+    Base64,
+    /// Always as they are.
+    Plain,
+}
+
+impl FileBytes {
+    /// The dialect of whoever sent these headers.
+    pub(crate) fn dialect(self, headers: &HeaderMap) -> Dialect {
+        // Node by itself, its gRPC, and browsers.
+        const PLAIN: [&str; 4] = ["node", "grpc-node", "undici", "mozilla"];
+        let agent = || headers.get(USER_AGENT)?.to_str().ok();
+        let is_plain = match self {
+            Self::Base64 => false,
+            Self::Plain => true,
+            Self::Auto => {
+                let agent = agent().unwrap_or_default().to_ascii_lowercase();
+                PLAIN.iter().any(|name| agent.starts_with(name))
+            }
+        };
+        if is_plain {
+            Dialect::ProtoPlain
+        } else {
+            Dialect::Proto
+        }
     }
 }
 

@@ -31,7 +31,7 @@ pub use policy::{
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use a2ad_transport::IpNet;
+use a2ad_transport::{FileBytes, IpNet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -143,6 +143,7 @@ impl Config {
         &["log", "format"],
         &["log", "level"],
         &["protocol", "lenient"],
+        &["protocol", "v03_files"],
         &["limits", "connections"],
         &["limits", "body"],
         &["limits", "idle"],
@@ -344,6 +345,31 @@ pub struct Protocol {
     /// Whether a method or path of 1.0 is served without the header `A2A-Version: 1.0`. By the specification a
     /// request without one is of 0.3, so that it is refused.
     pub lenient: bool,
+    /// How clients of 0.3 have the bytes of files over HTTP+JSON and gRPC: SDKs of the time differ.
+    pub v03_files: V03Files,
+}
+
+/// How clients of 0.3 have the bytes of files over HTTP+JSON and gRPC.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum V03Files {
+    /// As their `User-Agent` suggests: JavaScript has them as they are, others as base64 text.
+    #[default]
+    Auto,
+    /// As base64 text, as the SDKs for Python and Go do.
+    Base64,
+    /// As they are, as the schema says and the SDK for JavaScript does.
+    Plain,
+}
+
+impl From<V03Files> for FileBytes {
+    fn from(files: V03Files) -> Self {
+        match files {
+            V03Files::Auto => Self::Auto,
+            V03Files::Base64 => Self::Base64,
+            V03Files::Plain => Self::Plain,
+        }
+    }
 }
 
 /// How long tasks are kept.

@@ -207,6 +207,36 @@ async fn b_11_a_lenient_server_needs_no_header() {
     }
 }
 
+/// V03-16: a file whose content could be base64 text is what the operator says it is, or what its sender does.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn v03_16_the_operator_says_how_files_have_their_bytes() {
+    let body = json!({"message": {
+        "messageId": "m", "role": "ROLE_USER",
+        "content": [{"text": "who?"}, {"file": {"fileWithBytes": "YWJjZA==", "name": "x"}}],
+    }});
+    for (files, agent, kept) in [
+        ("plain", "curl", "YWJjZA=="),
+        ("base64", "node", "abcd"),
+        ("auto", "node", "YWJjZA=="),
+        ("auto", "python-httpx/0.28", "abcd"),
+    ] {
+        let yaml = format!("protocol: {{v03_files: {files}}}\n{TWO}");
+        let server = Configured::start(&yaml).await;
+        let headers = [("user-agent", agent)];
+        let sent = server.call(Method::POST, "/v1/message:send", &headers, body.to_string());
+        let sent = sent.await.json();
+        let id = sent["task"]["id"].as_str().unwrap();
+        let task = server.get(&format!("/tasks/{id}"), &[]).await.json();
+        assert_eq!(
+            task["history"][0]["parts"][1]["raw"], kept,
+            "{files} {agent}"
+        );
+        // It comes back as it was sent.
+        let part = &sent["task"]["history"][0]["content"][1];
+        assert_eq!(part["file"]["fileWithBytes"], "YWJjZA==", "{files} {agent}");
+    }
+}
+
 /// B-12, B-13: bodies of other types, and broken ones, are answered in A2A's own shapes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b_12_media_types_and_broken_bodies_are_answered_in_the_protocols_shapes() {

@@ -36,7 +36,7 @@ use crate::meters::{self, Binding};
 use crate::method::Method;
 use crate::mounts::{Named, Visit};
 use crate::reply::Body;
-use crate::tongue::{Tongue, schema_dialect};
+use crate::tongue::Tongue;
 use crate::version::{self, Generation, Spoken};
 pub(crate) use messages::{Messages, trailers};
 
@@ -102,7 +102,7 @@ where
             };
             let handler = Handler {
                 inner,
-                tongue: Tongue::new(generation, schema_dialect(&head.headers)),
+                tongue: Tongue::new(generation, inner.file_bytes.dialect(&head.headers)),
                 method,
                 connection,
                 began: Instant::now(),

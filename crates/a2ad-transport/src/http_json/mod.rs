@@ -22,7 +22,7 @@ use crate::method::Method;
 use crate::mounts::Visit;
 use crate::reply::{self, Body};
 use crate::sse::{self, Wrap};
-use crate::tongue::{Tongue, schema_dialect};
+use crate::tongue::Tongue;
 use crate::version::{self, Generation};
 use crate::{body, media};
 
@@ -48,6 +48,7 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let began = Instant::now();
+    let dialect = inner.file_bytes.dialect(&head.headers);
     let body = read_body(head, body, connection, &inner.limits).await;
     let span = tracing::debug_span!(
         "request",
@@ -57,7 +58,7 @@ where
     );
     let call = span.in_scope(|| {
         let generation = version::negotiate(head, target.spoken(), inner.lenient);
-        let request = read::read(head, (target, method), &body?);
+        let request = read::read(head, (target, method), dialect, &body?);
         Call::new(inner, visit, head, generation, request)
     });
     Asked {
@@ -65,7 +66,7 @@ where
             began,
             method: Some(method),
             span,
-            tongue: Tongue::new(target.generation, schema_dialect(&head.headers)),
+            tongue: Tongue::new(target.generation, dialect),
             call,
         },
         result_type: media::of_result(target.generation, &head.headers),

@@ -14,23 +14,20 @@ use crate::call::{Request, metadata_of};
 use crate::errors::{Fault, Refusal};
 use crate::method::Method;
 use crate::percent::{Plus, decode};
-use crate::tongue::schema_dialect;
 use crate::version::Generation;
 
-/// What a request asks for. A tenant in the query is for the door to find.
+/// What a request asks for; `dialect` is that of 0.3. A tenant in the query is for the door to find.
 pub(super) fn read(
     head: &Parts,
     (target, method): (Target<'_>, Method),
+    dialect: Dialect,
     body: &[u8],
 ) -> Result<Request, Fault> {
     let query = head.uri.query();
     match target.generation {
         Generation::V10 => read_v10(query, (target.route, method), body)
             .map_err(|fault| fault.expecting_v10(v03::looks_like_v03(body))),
-        Generation::V03 => {
-            let dialect = schema_dialect(&head.headers);
-            read_v03(query, (target.route, method), dialect, body)
-        }
+        Generation::V03 => read_v03(query, (target.route, method), dialect, body),
     }
 }
 

@@ -77,6 +77,7 @@ impl Server {
             metrics: Arc::new(|| "a2ad_up 1\n".to_owned()),
             limits,
             lenient: false,
+            file_bytes: crate::tongue::FileBytes::Auto,
             draining: draining.clone(),
             meters: Meters::new(),
         });
