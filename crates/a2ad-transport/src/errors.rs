@@ -275,11 +275,17 @@ impl Fault {
         self
     }
 
-    /// The same in 0.3, where it may have another code: clients of 0.3 know a message to a task that has ended as
-    /// wrong parameters (V03-13).
+    /// The same in 0.3, where it may have another code and other names: clients of 0.3 know a message to a task that
+    /// takes none as wrong parameters (V03-13).
     pub(crate) fn of_send_in_v03(mut self) -> Self {
         if self.kind == ErrorKind::UnsupportedOperation {
             self.kind = ErrorKind::InvalidParams;
+        }
+        // Parts have no such member there.
+        for violation in &mut self.violations.0 {
+            if let Some(part) = violation.field.strip_suffix(".mediaType") {
+                violation.field = part.to_owned();
+            }
         }
         self
     }

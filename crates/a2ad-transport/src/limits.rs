@@ -31,7 +31,7 @@ pub struct Limits {
     /// How often an HTTP/2 peer is asked whether it is alive, and how long it may take to say so. Default 30 s.
     pub http2_ping: Duration,
     /// How long the head of an event stream waits for its first frame, so that an error known by then can
-    /// still choose the answer's form. A resumed stream may have nothing to say for hours. Default 2 s.
+    /// still choose the answer's form. A resumed stream may have nothing to say for hours. Default 250 ms.
     pub first_frame: Duration,
     /// After how much silence an event stream sends a comment: before the official Python client's five seconds are over. Default 4 s.
     pub sse_keep_alive: Duration,
@@ -66,7 +66,7 @@ impl Default for Limits {
             body_bytes_per_second_min: 1024,
             http2_streams_max: 256,
             http2_ping: Duration::from_secs(30),
-            first_frame: Duration::from_secs(2),
+            first_frame: Duration::from_millis(250),
             sse_keep_alive: Duration::from_secs(4),
             sse_chunk_bytes: 64 * 1024,
             idempotency_key_bytes_max: 256,

@@ -99,6 +99,8 @@ impl Passes {
         match self.surface {
             Surface::Artifact => {}
             Surface::Both => self.kept.push_str(text),
+            // All of it is one pass.
+            Surface::Status if self.granularity == Granularity::Final => self.kept.push_str(text),
             Surface::Status => {
                 if self.over && text.trim().is_empty() {
                     return;
@@ -188,7 +190,7 @@ mod tests {
     /// E-14.
     #[test]
     fn the_last_pass_is_the_last_word_of_a_status() {
-        for granularity in [Granularity::Delta, Granularity::Pass, Granularity::Final] {
+        for granularity in [Granularity::Delta, Granularity::Pass] {
             let mut passes = passes(granularity, Surface::Status);
             passes.sift(vec![text("one")], Point::Flushed);
             passes.sift(vec![text("two"), status(), text(" ")], Point::GoesOn);
@@ -196,6 +198,16 @@ mod tests {
             passes.sift(vec![text("thr"), text("ee \n")], Point::Ended);
             assert_eq!(passes.last_word(), Some(Part::text("three")));
         }
+    }
+
+    /// E-14.
+    #[test]
+    fn text_that_waits_for_the_end_is_one_pass() {
+        let mut passes = passes(Granularity::Final, Surface::Status);
+        passes.sift(vec![text("one "), status(), text("two ")], Point::Flushed);
+        let told = passes.sift(vec![text("three\n")], Point::Ended);
+        assert_eq!(told, [text("one two three")]);
+        assert_eq!(passes.last_word(), Some(Part::text("one two three")));
     }
 
     #[test]
