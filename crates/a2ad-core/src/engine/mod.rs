@@ -52,6 +52,7 @@ pub use hub::Hub;
 pub use monitor::{Seen, SeenPage, Sight, Sighting, Sightings};
 pub use rested::{Rested, Resting};
 pub use run::describe_metrics;
+pub(crate) use speak::is_response;
 
 /// Who asks, for which agent, and what came with the request.
 #[derive(Clone, Debug)]

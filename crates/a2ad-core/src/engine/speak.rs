@@ -289,6 +289,15 @@ fn text_of(output: &mut Output) -> Option<&mut String> {
     }
 }
 
+/// Whether an artifact is one that the text of a turn goes to.
+pub(crate) fn is_response(id: &str) -> bool {
+    let number = id.strip_prefix(RESPONSE).map(|rest| rest.strip_prefix('-'));
+    id == RESPONSE
+        || number
+            .flatten()
+            .is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
 /// The artifact that a turn's text goes to. Each turn of a task has its own.
 fn response_id(turn: Number) -> String {
     match turn {
