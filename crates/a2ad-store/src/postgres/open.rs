@@ -95,6 +95,12 @@ pub enum OpenError {
         /// What the server says.
         detail: String,
     },
+    /// There is nothing of ours in it.
+    #[error("{server} has no tables of a2ad: check the URL, or start a2ad, which makes them")]
+    Empty {
+        /// Host, port and database.
+        server: String,
+    },
     /// A later a2ad has changed it in a way that this one does not understand.
     #[error("{server} has schema {found}, this a2ad knows up to {known}: use a newer a2ad")]
     Newer {
@@ -154,9 +160,12 @@ impl OpenError {
         let detail = describe(error);
         let Some(code) = error.code() else {
             // The driver has no better way to say which of its errors it is.
-            let tls = detail.starts_with("error performing TLS handshake");
-            return if tls {
+            let begins = |text| detail.starts_with(text);
+            return if begins("error performing TLS handshake") {
                 Self::Tls { detail }
+            } else if begins("invalid configuration") || begins("authentication error") {
+                // For example that there is no password, which the server asks for.
+                Self::Refused { server, detail }
             } else {
                 Self::Unreachable { server, detail }
             };

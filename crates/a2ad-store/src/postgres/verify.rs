@@ -117,10 +117,9 @@ async fn verify_on(ground: &Ground) -> Result<VerifyReport, OpenError> {
     let session = open::connect(ground).await?;
     let (found, oldest) = schemas(server, &session).await?;
     let known = MIGRATIONS.last().map_or(0, |step| step.schema);
-    let mut report = VerifyReport::default();
     if found == 0 {
-        report.report_all("there are no tables of a2ad in it");
-        return Ok(report);
+        let server = server.to_owned();
+        return Err(OpenError::Empty { server });
     }
     if oldest > known {
         let server = server.to_owned();
@@ -130,6 +129,7 @@ async fn verify_on(ground: &Ground) -> Result<VerifyReport, OpenError> {
             known,
         });
     }
+    let mut report = VerifyReport::default();
     match walk(&session, &mut report).await {
         Ok(()) => {}
         Err(failure) if failure.is_lost() => {

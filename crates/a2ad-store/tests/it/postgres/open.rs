@@ -54,6 +54,12 @@ async fn a_wrong_password_is_refused_and_the_right_one_is_not() {
     assert!(matches!(error, OpenError::Refused { .. }), "{error:?}");
     let told = error.to_string();
     assert!(told.contains("check user and password"), "{told}");
+    let none = format!(
+        "postgres://{GUARDED_USER}@127.0.0.1:{}/{database}?sslmode=disable",
+        cluster.port()
+    );
+    let error = failure(&none).await;
+    assert!(matches!(error, OpenError::Refused { .. }), "{error:?}");
 
     let url = guarded_url(cluster.port(), PASSWORD, &database);
     let error = failure(&url).await;
