@@ -2,6 +2,8 @@
 
 use a2ad_proto::{Artifact, Message, Part, Role, Task, TaskState};
 
+use crate::engine::is_response;
+
 /// The text of a message: its parts of text, one below the other. Other parts are left out.
 #[must_use]
 pub fn message_text(message: &Message) -> String {
@@ -54,7 +56,13 @@ pub fn answer(task: &Task) -> Option<String> {
     let said = |text: &String| !text.trim().is_empty();
     let closing = task.status.message.as_ref().map(message_text).filter(said);
     let artifacts = || {
-        let texts: Vec<String> = task.artifacts.iter().map(artifact_text).collect();
+        // Of the texts of its turns, the last is the answer.
+        let mut ids = task.artifacts.iter().map(|it| it.artifact_id.as_str());
+        let last = ids.rfind(|id| is_response(id));
+        let is_earlier = |id: &str| is_response(id) && Some(id) != last;
+        let shown = task.artifacts.iter();
+        let shown = shown.filter(|it| !is_earlier(&it.artifact_id));
+        let texts: Vec<String> = shown.map(artifact_text).collect();
         let texts: Vec<String> = texts.into_iter().filter(said).collect();
         (!texts.is_empty()).then(|| texts.join("\n"))
     };

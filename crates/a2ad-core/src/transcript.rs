@@ -23,6 +23,8 @@
 //!
 //! Nothing that anybody said can pass for one of these marks: see [`escape`].
 
+use std::collections::VecDeque;
+
 use a2ad_proto::{AgentId, ContextId, Role, Task, TaskState};
 
 use crate::engine::is_response;
@@ -79,17 +81,14 @@ struct Turn {
     answered: Option<String>,
 }
 
-/// The turns of a task. Each ends with the agent's last words; where there are none, with the text that went to an
-/// artifact.
+/// The turns of a task. The last ends with the words of its status, if there are any. For the others, and else, what
+/// went to an artifact is the answer, and what was said on the way only where there is no such text.
+///
+/// A task does not say which text is whose, unless each turn has one. Otherwise the last one goes to the last turn,
+/// and the others to those that have nothing else.
 fn turns(task: &Task) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
-    let closing = match task.status.state {
-        TaskState::Completed | TaskState::InputRequired | TaskState::AuthRequired => {
-            task.status.message.as_ref()
-        }
-        _ => None,
-    };
-    for message in task.history.iter().chain(closing) {
+    for message in &task.history {
         let text = texts::message_text(message);
         match (message.role, turns.last_mut()) {
             (Role::User, _) => turns.push(Turn {
@@ -102,18 +101,31 @@ fn turns(task: &Task) -> Vec<Turn> {
             (Role::Agent | Role::Unspecified, _) => {}
         }
     }
-    let responses = task
-        .artifacts
-        .iter()
-        .filter(|it| is_response(&it.artifact_id));
-    let responses: Vec<String> = responses.map(texts::artifact_text).collect();
-    // If every turn has one, each has its own; else those have them that came to no words.
+    let is_text = |text: &String| !text.trim().is_empty();
+    let responses = task.artifacts.iter();
+    let responses = responses.filter(|it| is_response(&it.artifact_id));
+    let responses = responses.map(texts::artifact_text).filter(is_text);
+    let mut responses: VecDeque<String> = responses.collect();
     let each = responses.len() == turns.len();
-    let silent = turns
-        .iter_mut()
-        .filter(|turn| each || turn.answered.is_none());
-    for (turn, response) in silent.zip(responses) {
-        turn.answered.get_or_insert(response);
+    if let Some(last) = turns.last_mut()
+        && let Some(response) = responses.pop_back()
+    {
+        last.answered = Some(response);
+    }
+    let others = turns.len().saturating_sub(1);
+    let others = turns.iter_mut().take(others);
+    let others = others.filter(|turn| each || turn.answered.is_none());
+    for (turn, response) in others.zip(responses) {
+        turn.answered = Some(response);
+    }
+    let closing = match task.status.state {
+        TaskState::Completed | TaskState::InputRequired | TaskState::AuthRequired => {
+            task.status.message.as_ref().map(texts::message_text)
+        }
+        _ => None,
+    };
+    if let (Some(turn), Some(closing)) = (turns.last_mut(), closing.filter(is_text)) {
+        turn.answered = Some(closing);
     }
     turns
 }
@@ -350,6 +362,17 @@ mod tests {
         let turns = read(&block(&agent(), &asked, Number(9)));
         assert_eq!(turns[1].1, "which?");
         assert_eq!(turns[3].1, "2");
+        // What was said on the way is not what it came to.
+        let history = [(Role::User, "one"), (Role::Agent, "thinking")];
+        let mut asked = task("t", &history, TaskState::Completed, None);
+        asked.artifacts = vec![artifact("response", "the answer")];
+        let turns = read(&block(&agent(), &asked, Number(9)));
+        assert_eq!(turns[1].1, "the answer");
+        // The first said nothing at all.
+        let mut asked = task("t", &both, TaskState::Completed, None);
+        asked.artifacts = vec![artifact("response-4", "2")];
+        let turns = read(&block(&agent(), &asked, Number(9)));
+        assert_eq!(turns.last().unwrap().1, "2");
     }
 
     /// Y: what looks like a mark is none.

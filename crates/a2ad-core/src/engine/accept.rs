@@ -168,7 +168,10 @@ impl Inner {
             let head = self.head(task).await?;
             let head = head.ok_or_else(|| EngineError::not_found(""))?;
             check_cursor(after, &head)?;
-            return Ok(Frames::after(self, accepted.watching, after, ends_at));
+            let Followed {
+                watching, number, ..
+            } = accepted;
+            return Ok(Frames::of_message(self, watching, number, after));
         }
         if accepted.again
             && let Some((number, reply)) = accepted.reply(self).await?

@@ -51,6 +51,8 @@ pub struct Frames {
     opening: Vec<Frame>,
     ends_at: EndsAt,
     ended: bool,
+    /// Up to where the reader has seen everything, if that is beyond `after`.
+    seen: Number,
 }
 
 impl Engine {
@@ -152,6 +154,21 @@ impl Frames {
             opening: Vec::new(),
             ends_at,
             ended: false,
+            seen: Number::ZERO,
+        }
+    }
+
+    /// What is left of the stream of the message at `number` for a reader that has all of it up to `seen`. It may be
+    /// over by then, though the task goes on.
+    pub(super) fn of_message(
+        inner: &Arc<Inner>,
+        watching: Watching,
+        number: Number,
+        seen: Number,
+    ) -> Self {
+        Self {
+            seen,
+            ..Self::after(inner, watching, number, EndsAt::InputRequired)
         }
     }
 
@@ -170,6 +187,7 @@ impl Frames {
             opening: Vec::new(),
             ends_at,
             ended: false,
+            seen: Number::ZERO,
         };
         frames.opening = frames.show(entries);
         if !frames.ended {
@@ -254,6 +272,7 @@ impl Frames {
             opening: vec![opening],
             ends_at: EndsAt::Terminal,
             ended: true,
+            seen: Number::ZERO,
         }
     }
 
@@ -345,7 +364,7 @@ impl Frames {
                 Some(state) => state.is_terminal(),
                 None => false,
             };
-            if entry.shape.visible {
+            if entry.shape.visible && entry.number > self.seen {
                 frames.push(Frame {
                     number: entry.number,
                     shape: entry.shape,

@@ -109,7 +109,9 @@ fn read(path: &Path) -> io::Result<Option<String>> {
     options.read(true);
     #[cfg(unix)]
     {
-        let flags = rustix::fs::OFlags::NOFOLLOW.bits();
+        // Not to wait for whoever should write into a pipe that somebody has put there.
+        let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+        let flags = flags.bits();
         std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags.cast_signed());
     }
     let mut file = match options.open(path) {
@@ -117,6 +119,10 @@ fn read(path: &Path) -> io::Result<Option<String>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
+    if !file.metadata()?.is_file() {
+        let what = format!("{} is not a file", path.display());
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     Ok(Some(String::from_utf8_lossy(&bytes).into_owned()))

@@ -17,6 +17,7 @@ crate::scenarios![
     an_ended_task_is_replayed_from_any_number,
     a_number_beyond_the_end_is_refused,
     a_repeated_stream_is_replayed,
+    a_repeated_stream_ends_where_the_first_did,
     hist_02_the_opening_task_honours_history_length,
     a_long_stream_arrives_whole,
     a_reader_that_lags_loses_nothing,
@@ -270,6 +271,30 @@ async fn a_number_beyond_the_end_is_refused(server: Harness) {
 }
 
 /// SEND-17, CF-15.
+/// CF-14, CF-15: also for a reader that has all of it, and whatever has happened in the task since.
+async fn a_repeated_stream_ends_where_the_first_did(server: Harness) {
+    let mut request = text("ask what?");
+    let message = request.message.as_mut().unwrap();
+    "0198a5b2-7c1e-7f3a-9d2e-3b1f5c7a9e11".clone_into(&mut message.message_id);
+    let first = server.client.stream(request.clone(), None).await.unwrap();
+    let first = drain(first).await.unwrap();
+    let numbers: Vec<u64> = first.iter().map(|event| event.number).collect();
+    let check = async |server: &Harness| {
+        for (at, after) in numbers.iter().enumerate() {
+            let again = server.client.stream(request.clone(), Some(*after)).await;
+            let rest = drain(again.unwrap()).await.unwrap();
+            assert_eq!(rest, first[at + 1..], "after {after}");
+        }
+    };
+    check(&server).await;
+    let StreamResponse::Task(task) = &first[0].response else {
+        panic!("a stream opens with its task");
+    };
+    let answered = server.client.send(text_to(task, "that")).await.unwrap();
+    assert!(answered.status.state.is_terminal());
+    check(&server).await;
+}
+
 async fn a_repeated_stream_is_replayed(server: Harness) {
     let mut request = text("words one two three");
     request.message.as_mut().unwrap().message_id =

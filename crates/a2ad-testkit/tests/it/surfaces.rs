@@ -237,6 +237,34 @@ async fn v03_16_the_operator_says_how_files_have_their_bytes() {
     }
 }
 
+/// B-13: a body of 0.3 may repeat what the path says, but neither contradict it nor be anything else.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn b_13_a_body_of_0_3_cannot_contradict_its_path() {
+    let server = Configured::start(TWO).await;
+    let wait = saying("wait").to_string();
+    let sent = server.call(Method::POST, "/message:send", &[], wait).await;
+    let id = sent.json()["task"]["id"].as_str().unwrap().to_owned();
+    for action in ["cancel", "subscribe?afterSequence=0"] {
+        let path = format!("/v1/tasks/{id}:{action}");
+        for body in [
+            "x[",
+            "[]",
+            r#"{"name":"tasks/other"}"#,
+            r#"{"name":5}"#,
+            r#"{"metadata":5}"#,
+        ] {
+            let answer = server.call(Method::POST, &path, &[], body).await;
+            assert_eq!(answer.status, 400, "{action} {body}");
+        }
+    }
+    let path = format!("/v1/tasks/{id}:cancel");
+    let body = json!({"name": format!("tasks/{id}"), "metadata": {"why": "enough"}});
+    let answer = server
+        .call(Method::POST, &path, &[], body.to_string())
+        .await;
+    assert_eq!(answer.status, 200);
+}
+
 /// B-12, B-13: bodies of other types, and broken ones, are answered in A2A's own shapes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn b_12_media_types_and_broken_bodies_are_answered_in_the_protocols_shapes() {

@@ -2,7 +2,7 @@
 
 use a2ad_proto::v03::{self, Dialect};
 use a2ad_proto::{
-    CancelTaskRequest, GetExtendedAgentCardRequest, SubscribeToTaskRequest,
+    CancelTaskRequest, GetExtendedAgentCardRequest, Metadata, SubscribeToTaskRequest,
     TaskPushNotificationConfig, Violations, from_json, is_json,
 };
 use http::request::Parts;
@@ -86,16 +86,21 @@ fn read_v03(
             request.history_length = request.history_length.filter(|&length| length != 0);
             Request::Get(request)
         }
-        Route::Cancel(task) => Request::Cancel(CancelTaskRequest {
-            id: id("id", task)?,
-            ..CancelTaskRequest::default()
-        }),
+        Route::Cancel(task) => {
+            let (id, metadata) = about_task(task, body)?;
+            Request::Cancel(CancelTaskRequest {
+                id,
+                metadata,
+                ..CancelTaskRequest::default()
+            })
+        }
         Route::Subscribe(task) => {
+            let (id, metadata) = about_task(task, body)?;
             let request = SubscribeToTaskRequest {
-                id: id("id", task)?,
+                id,
                 ..SubscribeToTaskRequest::default()
             };
-            Request::Subscribe(request, metadata_of(body))
+            Request::Subscribe(request, metadata)
         }
         Route::PushConfigs(task) | Route::PushConfig(task, _) => {
             let task = id("taskId", task)?;
@@ -106,6 +111,23 @@ fn read_v03(
         }
         Route::ExtendedCard => Request::ExtendedCard(GetExtendedAgentCardRequest::default()),
     })
+}
+
+/// The task that a path of 0.3 names, and the metadata in the body, which may name it again, as itself or as a
+/// resource.
+fn about_task(segment: &str, body: &[u8]) -> Result<(String, Option<Metadata>), Fault> {
+    let id = id("id", segment)?;
+    if body.is_empty() {
+        return Ok((id, None));
+    }
+    let named = ["id", "name"];
+    let mut members: serde_json::Map<String, serde_json::Value> = object(body)?;
+    if !named.iter().any(|name| members.contains_key(*name)) {
+        members.insert("id".to_owned(), id.into());
+    }
+    let request = v03::read_cancel(&a2ad_proto::to_json(&members))?;
+    let id = the_id(segment, &request.id)?;
+    Ok((id, request.metadata))
 }
 
 /// An id in a path. Whether there is such a thing is for the engine to say, whatever the id is.
