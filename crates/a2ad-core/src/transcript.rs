@@ -118,12 +118,10 @@ fn turns(task: &Task) -> Vec<Turn> {
     for (turn, response) in others.zip(responses) {
         turn.answered = Some(response);
     }
-    let closing = match task.status.state {
-        TaskState::Completed | TaskState::InputRequired | TaskState::AuthRequired => {
-            task.status.message.as_ref().map(texts::message_text)
-        }
-        _ => None,
-    };
+    let state = task.status.state;
+    let settled = state == TaskState::Completed || state.is_interrupted();
+    let closing = task.status.message.as_ref().filter(|_| settled);
+    let closing = closing.map(texts::message_text);
     if let (Some(turn), Some(closing)) = (turns.last_mut(), closing.filter(is_text)) {
         turn.answered = Some(closing);
     }

@@ -3,12 +3,13 @@
 use a2ad_core::engine::{Caller, Frame};
 use a2ad_core::keys::Number;
 use a2ad_proto::{
-    CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTasksRequest, Metadata,
-    SendMessageRequest, SubscribeToTaskRequest,
+    CancelTaskRequest, GetExtendedAgentCardRequest, GetTaskRequest, ListTasksRequest, Message,
+    Metadata, SendMessageRequest, SubscribeToTaskRequest, Violations,
 };
 use bytes::Bytes;
 use http::request::Parts;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use tokio::time::{Instant, timeout};
 use tracing::{Instrument as _, Span};
 
@@ -119,6 +120,34 @@ pub(crate) struct Stream {
     pub(crate) source: Option<Box<dyn FrameSource>>,
     /// Whether a question to the client ends it (STREAM-08).
     pub(crate) ends_with_question: bool,
+}
+
+/// Refuses a send of 1.0 that says in the words of 0.3 whether to wait. Other members that nobody knows are passed over,
+/// but this one would have the caller wait who said not to. What lacks a message or its parts may have them under the
+/// names of 0.3, so that this is found here and not by the engine.
+pub(crate) fn check_send(request: &SendMessageRequest, json: &[u8]) -> Result<(), Violations> {
+    #[derive(Deserialize)]
+    struct Send {
+        configuration: Option<Configuration>,
+    }
+    #[derive(Deserialize)]
+    struct Configuration {
+        blocking: Option<IgnoredAny>,
+    }
+    let is_empty = |message: &Message| message.parts.is_empty();
+    if request.message.as_ref().is_none_or(is_empty) {
+        request.check()?;
+    }
+    if request.configuration.is_none() {
+        return Ok(());
+    }
+    let send = serde_json::from_slice::<Send>(json).ok();
+    let configuration = send.and_then(|send| send.configuration);
+    if configuration.is_some_and(|it| it.blocking.is_some()) {
+        let what = "is of protocol 0.3; this is protocol 1.0, which has `returnImmediately`, which says the opposite";
+        return Err(Violations::one("configuration.blocking", what));
+    }
+    Ok(())
 }
 
 /// The metadata of a request for which the schema has none, if there is any.

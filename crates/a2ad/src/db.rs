@@ -264,7 +264,7 @@ fn instance_for_people(instance: &InstanceStatus) -> String {
     } = instance;
     let seconds = silent_ms / 1_000;
     let state = if *alive { "alive" } else { "gone" };
-    format!("  {name}  {state}, since {opened_at}, last heard of {seconds} s ago")
+    format!("  {name}  {state}, began {opened_at}, last heard of {seconds} s ago")
 }
 
 /// `TASK_STATE_INPUT_REQUIRED` as `input required`.

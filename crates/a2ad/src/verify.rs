@@ -25,7 +25,9 @@ pub(crate) fn run(arguments: &Verify) -> Result<(), Failure> {
         let count = report.problem_count;
         Err(Failure::new(
             Exit::Failure,
-            anyhow::anyhow!("{database} is not sound ({count} found): restore a backup"),
+            anyhow::anyhow!(
+                "{database} is not sound ({count} found): restore a backup, unless what is found says otherwise"
+            ),
         ))
     }
 }

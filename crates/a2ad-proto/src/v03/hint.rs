@@ -17,7 +17,10 @@ pub fn looks_like_v03(json: &[u8]) -> Option<&'static str> {
 fn look(request: &RawValue, hint: &mut Option<&'static str>) -> Read<()> {
     members(request, |name, value| {
         match name {
-            "message" | "request" => message(value, hint)?,
+            "message" => message(value, hint)?,
+            "request" => {
+                hint.get_or_insert("`request` is of protocol 0.3; 1.0 has `message`");
+            }
             "configuration" => members(value, |name, _| {
                 match name {
                     "blocking" => {
@@ -59,7 +62,10 @@ fn message(value: &RawValue, hint: &mut Option<&'static str>) -> Read<()> {
             "role" if matches!(&*text(value)?, "user" | "agent") => {
                 hint.get_or_insert("`message.role` is a word of protocol 0.3; 1.0 has `ROLE_USER`");
             }
-            "parts" | "content" => parts(value, hint)?,
+            "parts" => parts(value, hint)?,
+            "content" => {
+                hint.get_or_insert("`message.content` is of protocol 0.3; 1.0 has `parts`");
+            }
             _ => {}
         }
         Ok(None)

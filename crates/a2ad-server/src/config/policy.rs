@@ -185,7 +185,8 @@ impl Policy {
 mod window {
     use std::time::Duration;
 
-    use serde::{Deserializer, Serializer};
+    use serde::{Deserialize as _, Deserializer, Serializer};
+    use serde_json::Value;
 
     use super::units::duration;
 
@@ -202,6 +203,13 @@ mod window {
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Option<Duration>, D::Error> {
-        duration::deserialize(deserializer).map(Some)
+        // YAML has `off` as a word, and as a flag.
+        match Value::deserialize(deserializer)? {
+            Value::Bool(false) => Ok(Some(Duration::ZERO)),
+            Value::String(text) if text == "off" => Ok(Some(Duration::ZERO)),
+            other => duration::deserialize(other)
+                .map(Some)
+                .map_err(serde::de::Error::custom),
+        }
     }
 }

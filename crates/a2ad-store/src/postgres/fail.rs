@@ -85,6 +85,11 @@ impl Failure {
         class.is_some_and(|class| ["22", "23", "54"].contains(&class))
     }
 
+    /// Whether the server has no connection left for us.
+    pub(crate) fn is_crowded(&self) -> bool {
+        self.code() == Some(&SqlState::TOO_MANY_CONNECTIONS)
+    }
+
     fn code(&self) -> Option<&SqlState> {
         match self {
             Self::Sql(error) => error.code(),

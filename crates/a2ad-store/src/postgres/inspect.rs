@@ -127,7 +127,7 @@ pub struct Probe {
     pub connections_needed: u64,
 }
 
-const CONNECTIONS: &str = "
+pub(super) const CONNECTIONS: &str = "
     SELECT current_setting('max_connections')::int8
             - current_setting('superuser_reserved_connections')::int8,
         (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')";

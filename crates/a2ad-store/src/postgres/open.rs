@@ -6,6 +6,7 @@ use tokio::time::Instant;
 use tokio_postgres::error::SqlState;
 
 use super::fail::{Failure, describe};
+use super::inspect::CONNECTIONS;
 use super::migrate;
 use super::session::{Ground, Session};
 
@@ -246,7 +247,30 @@ pub(crate) async fn prepare_for_copy(ground: &Ground) -> Result<migrate::Databas
 
 async fn try_prepare(ground: &Ground) -> Result<migrate::Database, OpenError> {
     let session = connect(ground).await?;
-    migrate::migrate(ground, &session, migrate::MIGRATIONS).await
+    let database = migrate::migrate(ground, &session, migrate::MIGRATIONS).await?;
+    warn_of_crowd(ground, &session).await;
+    Ok(database)
+}
+
+/// Says so if the server has fewer connections left than we need: some of our callers would be turned away.
+async fn warn_of_crowd(ground: &Ground, session: &Session) {
+    let Ok(rows) = session.query(CONNECTIONS, &[]).await else {
+        return;
+    };
+    let number = |at| rows.first()?.try_get::<_, i64>(at).ok();
+    let (Some(most), Some(taken)) = (number(0), number(1)) else {
+        return;
+    };
+    // The one that asks is among them.
+    let left = most.saturating_sub(taken).saturating_add(1);
+    let needed = i64::try_from(ground.options.connections()).unwrap_or(i64::MAX);
+    if left < needed {
+        tracing::warn!(
+            left,
+            needed,
+            "the database has too few connections left for this instance: raise max_connections there"
+        );
+    }
 }
 
 /// A connection to a server that can be used.

@@ -166,7 +166,7 @@ pub(crate) fn parse(url: &str) -> Result<Target, OpenError> {
     };
     // What the parser complains of can be a part of the password, so only its kind is told.
     let mut config = Config::from_str(&format!("{base}?{}", rest.join("&")))
-        .map_err(|_| wrong("it is not postgres://user:password@host:port/database"))?;
+        .map_err(|_| wrong("it is not postgres://user:password@host:port/database, or has parameters that are not known"))?;
     if config.get_hosts().is_empty() {
         return Err(wrong("it names no host"));
     }

@@ -32,7 +32,12 @@ pub(crate) struct Ground {
     pub(crate) stop: CancellationToken,
     /// When a connection was made the last time: what failed before that is worth another try.
     connected: Mutex<Option<Instant>>,
+    /// When the server last had no connection left for us.
+    crowded: Mutex<Option<Instant>>,
 }
+
+/// For so long a server that had no connection left is taken to have none. Whoever is turned away tries again sooner.
+const CROWDED: Duration = Duration::from_secs(3);
 
 impl Ground {
     /// What connections with these options are made with.
@@ -46,6 +51,7 @@ impl Ground {
             tracker: TaskTracker::new(),
             stop: CancellationToken::new(),
             connected: Mutex::default(),
+            crowded: Mutex::default(),
         })
     }
 
@@ -56,6 +62,18 @@ impl Ground {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         connected.is_some_and(|connected| connected > then)
+    }
+
+    /// Notes that the server had no connection left for us.
+    pub(crate) fn note_crowded(&self) {
+        let mut crowded = self.crowded.lock().unwrap_or_else(PoisonError::into_inner);
+        *crowded = Some(Instant::now());
+    }
+
+    /// Whether some of our connections could not be made of late: then some callers are turned away.
+    pub(crate) fn is_crowded(&self) -> bool {
+        let crowded = self.crowded.lock().unwrap_or_else(PoisonError::into_inner);
+        crowded.is_some_and(|then| then.elapsed() < CROWDED)
     }
 
     /// Ends all connections.

@@ -73,6 +73,9 @@ impl Slot {
                 Ok(session)
             }
             Err(failure) => {
+                if failure.is_crowded() {
+                    self.ground.note_crowded();
+                }
                 trying.why = failure.reason();
                 trying.failed = Instant::now();
                 trying.next = trying.failed + trying.pause;

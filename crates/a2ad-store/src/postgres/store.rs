@@ -340,7 +340,14 @@ impl Store for PostgresStore {
     }
 
     fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move { told(self.holders.check(self.instance).await) })
+        Box::pin(async move {
+            if self.ground.is_crowded() {
+                let why =
+                    "the database has no connections left for us: raise max_connections there";
+                return Err(StoreError::Unavailable(Arc::from(why)));
+            }
+            told(self.holders.check(self.instance).await)
+        })
     }
 
     fn version(&self, task: TaskKey) -> BoxFuture<'_, Result<Option<Number>, StoreError>> {

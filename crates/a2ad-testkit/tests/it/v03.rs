@@ -299,6 +299,46 @@ async fn dual_02_the_name_decides_then_the_header() {
     }
 }
 
+/// C-03, B-13: what is of the other generation is refused with a word about it, also where it would be passed over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_of_the_other_generation_is_said_to_be() {
+    let server = server().await;
+    let message = json!({"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "echo x"}]});
+    let older = json!({"messageId": "m", "role": "ROLE_USER", "content": [{"text": "echo x"}]});
+    for (body, word) in [
+        (
+            json!({"message": message, "configuration": {"blocking": false}}),
+            "returnImmediately",
+        ),
+        (json!({"message": older}), "`parts`"),
+        (json!({"request": older}), "`message`"),
+    ] {
+        let answer = rpc(&server, &[V1], "SendMessage", &body).await.json();
+        let says = answer["error"]["message"].as_str().unwrap();
+        assert!(
+            says.contains("protocol 1.0") && says.contains(word),
+            "{says}"
+        );
+        let headers = [JSON, V1];
+        let to = server.addr();
+        let answer = call(
+            to,
+            Method::POST,
+            "/message:send",
+            &headers,
+            body.to_string(),
+        )
+        .await;
+        let answer = answer.unwrap();
+        assert_eq!(answer.status, 400);
+        let says = answer.json()["error"]["message"].to_string();
+        assert!(
+            says.contains("protocol 1.0") && says.contains(word),
+            "{says}"
+        );
+    }
+}
+
 /// V03-06: `final` is true on the last event and on no other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn v03_06_the_last_event_says_that_it_is() {

@@ -2,15 +2,15 @@
 
 use a2ad_proto::v03::{self, Dialect};
 use a2ad_proto::{
-    CancelTaskRequest, GetExtendedAgentCardRequest, Metadata, SubscribeToTaskRequest,
-    TaskPushNotificationConfig, Violations, from_json, is_json,
+    CancelTaskRequest, GetExtendedAgentCardRequest, Metadata, SendMessageRequest,
+    SubscribeToTaskRequest, TaskPushNotificationConfig, Violations, from_json, is_json,
 };
 use http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use super::query;
 use super::route::{Route, Target};
-use crate::call::{Request, metadata_of};
+use crate::call::{Request, check_send, metadata_of};
 use crate::errors::{Fault, Refusal};
 use crate::method::Method;
 use crate::percent::{Plus, decode};
@@ -37,8 +37,8 @@ fn read_v10(
     body: &[u8],
 ) -> Result<Request, Fault> {
     Ok(match route {
-        Route::Send => Request::Send(Box::new(object(body)?)),
-        Route::Stream => Request::Stream(Box::new(object(body)?)),
+        Route::Send => Request::Send(send(body)?),
+        Route::Stream => Request::Stream(send(body)?),
         Route::Tasks => Request::List(query::list_tasks(query)?),
         Route::Task(task) => {
             let mut request = query::get_task(query)?;
@@ -64,6 +64,12 @@ fn read_v10(
         }
         Route::ExtendedCard => Request::ExtendedCard(GetExtendedAgentCardRequest::default()),
     })
+}
+
+fn send(body: &[u8]) -> Result<Box<SendMessageRequest>, Fault> {
+    let request = Box::new(object(body)?);
+    check_send(&request, body)?;
+    Ok(request)
 }
 
 /// The same in 0.3, where most bodies say what the path has said already, or nothing (V03-14, V03-15).

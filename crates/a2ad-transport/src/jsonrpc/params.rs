@@ -4,11 +4,11 @@ use a2ad_proto::v03::{self, Dialect};
 use a2ad_proto::{
     DeleteTaskPushNotificationConfigRequest, GetExtendedAgentCardRequest,
     GetTaskPushNotificationConfigRequest, ListTaskPushNotificationConfigsRequest,
-    TaskPushNotificationConfig, from_json,
+    SendMessageRequest, TaskPushNotificationConfig, from_json,
 };
 
 use super::envelope::Envelope;
-use crate::call::{Request, metadata_of};
+use crate::call::{Request, check_send, metadata_of};
 use crate::errors::{Fault, Refusal};
 use crate::method::Method;
 use crate::version::Generation;
@@ -30,8 +30,8 @@ pub(super) fn read(
 
 fn read_v10(method: Method, params: &[u8]) -> Result<Request, Fault> {
     Ok(match method {
-        Method::SendMessage => Request::Send(Box::new(from_json(params)?)),
-        Method::SendStreamingMessage => Request::Stream(Box::new(from_json(params)?)),
+        Method::SendMessage => Request::Send(send(params)?),
+        Method::SendStreamingMessage => Request::Stream(send(params)?),
         Method::GetTask => Request::Get(from_json(params)?),
         Method::ListTasks => Request::List(from_json(params)?),
         Method::CancelTask => Request::Cancel(from_json(params)?),
@@ -54,6 +54,12 @@ fn read_v10(method: Method, params: &[u8]) -> Result<Request, Fault> {
         }
         Method::GetExtendedAgentCard => Request::ExtendedCard(from_json(params)?),
     })
+}
+
+fn send(params: &[u8]) -> Result<Box<SendMessageRequest>, Fault> {
+    let request = Box::new(from_json(params)?);
+    check_send(&request, params)?;
+    Ok(request)
 }
 
 fn read_v03(method: Method, params: &[u8]) -> Result<Request, Fault> {

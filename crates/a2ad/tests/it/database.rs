@@ -299,7 +299,7 @@ fn a_database_says_what_it_holds() {
     let text = String::from_utf8(status.stdout).unwrap();
     assert!(text.contains("\nserver     PostgreSQL "), "{text}");
     assert!(text.contains("\ninstances  1\n  a2ad/"), "{text}");
-    assert!(text.contains("  alive, since 20"), "{text}");
+    assert!(text.contains("  alive, began 20"), "{text}");
     daemon.kill();
 }
 
