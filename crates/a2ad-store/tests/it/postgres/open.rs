@@ -216,6 +216,9 @@ async fn a_server_without_a_place_for_us_says_so() {
         }
     }
     assert!(seen.contains("too many clients"), "{seen}");
+    // Whoever asks whether it can be used is told, and nobody is sent here.
+    let unready = first.store.check().await.unwrap_err().to_string();
+    assert!(unready.contains("raise max_connections"), "{unready}");
     let error = failure(&url).await;
     assert!(matches!(error, OpenError::Crowded { .. }), "{error:?}");
     assert!(error.to_string().contains("raise max_connections"));
