@@ -105,7 +105,7 @@ id! {
 }
 id! {
     /// A conversation's name, minted by the server or kept as the client gave it (CTX-08).
-    ContextId, "context id", 128, no_control
+    ContextId, "context id", 128, no_folder
 }
 id! {
     /// A message's name, chosen by its sender: opaque to us, but never empty or huge.
@@ -121,7 +121,7 @@ id! {
 }
 id! {
     /// The name of a push notification configuration, unique inside its task.
-    PushConfigId, "push configuration id", 256, no_control
+    PushConfigId, "push configuration id", 256, no_folder
 }
 
 /// Control characters would break log lines and headers.
@@ -132,6 +132,14 @@ fn no_control(text: &str) -> Option<&'static str> {
         text.chars().any(char::is_control)
     };
     found.then_some("contains a control character")
+}
+
+/// Names that clients choose and that may come to stand in paths: a folder is none.
+fn no_folder(text: &str) -> Option<&'static str> {
+    if matches!(text, "." | "..") {
+        return Some("is the name of a folder");
+    }
+    no_control(text)
 }
 
 fn path_segment(text: &str) -> Option<&'static str> {

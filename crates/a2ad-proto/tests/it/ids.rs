@@ -25,6 +25,10 @@ fn ids_are_neither_empty_nor_huge_nor_unprintable() {
     }
     assert!(is::<TaskId>(&"x".repeat(256)));
     assert!(!is::<ContextId>(&"x".repeat(129)));
+    // CF-23: what stands in paths is no folder.
+    for folder in [".", ".."] {
+        assert!(!is::<ContextId>(folder) && !is::<PushConfigId>(folder));
+    }
 }
 
 #[test]
