@@ -54,6 +54,11 @@ pub fn describe_metrics() {
         ATTEMPTS_BROKEN,
         "Attempts that ended without an outcome, by reason"
     );
+    // There from the start: whoever waits for the first one sees nothing rise that was not there before.
+    metrics::counter!(TASKS_BEGUN).increment(0);
+    for reason in Broken::ALL {
+        metrics::counter!(ATTEMPTS_BROKEN, "reason" => reason.label()).increment(0);
+    }
 }
 
 /// A turn that this process holds.

@@ -225,13 +225,7 @@ impl Voice {
     }
 
     fn broken(&self, reason: Broken, retry: Option<RetryRule>, text: &str) -> Command {
-        let label = match reason {
-            Broken::Failed => "failed",
-            Broken::Lost => "lost",
-            Broken::Released => "released",
-            Broken::Deadline => "deadline",
-        };
-        metrics::counter!(ATTEMPTS_BROKEN, "reason" => label).increment(1);
+        metrics::counter!(ATTEMPTS_BROKEN, "reason" => reason.label()).increment(1);
         Command::Break {
             turn: self.lease.turn.number,
             attempt: self.lease.attempt,

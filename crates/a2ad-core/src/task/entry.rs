@@ -93,6 +93,21 @@ pub enum Broken {
     Deadline,
 }
 
+impl Broken {
+    /// Every reason.
+    pub(crate) const ALL: [Self; 4] = [Self::Failed, Self::Lost, Self::Released, Self::Deadline];
+
+    /// What metrics call it.
+    pub(crate) const fn label(self) -> &'static str {
+        match self {
+            Self::Failed => "failed",
+            Self::Lost => "lost",
+            Self::Released => "released",
+            Self::Deadline => "deadline",
+        }
+    }
+}
+
 /// What can be known of an entry without parsing its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {

@@ -178,6 +178,9 @@ fn metrics_count_what_happens() {
         "a2ad_requests_total{binding=\"jsonrpc\",method=\"SendMessage\",outcome=\"ok\"} 1",
         "a2ad_tasks_ended_total{state=\"TASK_STATE_COMPLETED\"} 1",
         "# TYPE a2ad_commit_seconds histogram",
+        // What has not happened yet is there to rise.
+        "a2ad_attempts_broken_total{reason=\"lost\"} 0",
+        "a2ad_snapshots_damaged_total 0",
     ] {
         assert!(text.lines().any(|found| found == line), "{line}\n{text}");
     }
