@@ -346,8 +346,7 @@ impl Inner {
             "/readyz" | "/healthz" => Route::Ready,
             "/health" | "/a2a/health" => Route::Health,
             "/metrics" => Route::Metrics,
-            "/a2a" if head.method == Method::POST => Route::Gateway,
-            "/a2a" if Route::Gateway.takes(&head.method) => {
+            "/a2a" if head.method != Method::POST && Route::Gateway.takes(&head.method) => {
                 Route::Card(self.mounts.card_of(Named::Nobody)?)
             }
             "/a2a" => Route::Gateway,

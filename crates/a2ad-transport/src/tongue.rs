@@ -4,8 +4,8 @@ use a2ad_core::engine::EngineError;
 use a2ad_proto::v03::{self, Dialect};
 use a2ad_proto::{ListTasksResponse, SendMessageResponse, StreamResponse, Task, from_json};
 use bytes::Bytes;
-use http::HeaderMap;
 use http::header::USER_AGENT;
+use http::{HeaderMap, HeaderValue};
 use serde::de::DeserializeOwned;
 
 use crate::errors::Fault;
@@ -21,11 +21,19 @@ pub(crate) enum Tongue {
 }
 
 impl Tongue {
-    /// That of a generation, which in 0.3 has one for each binding.
-    pub(crate) const fn new(generation: Generation, dialect: Dialect) -> Self {
+    /// That of a generation over JSON-RPC.
+    pub(crate) const fn of_json_rpc(generation: Generation) -> Self {
         match generation {
             Generation::V10 => Self::V10,
-            Generation::V03 => Self::V03(dialect),
+            Generation::V03 => Self::V03(Dialect::Kinds),
+        }
+    }
+
+    /// That of a generation over the bindings that go by the schema, for whoever sent these headers.
+    pub(crate) fn of_schema(generation: Generation, files: FileBytes, headers: &HeaderMap) -> Self {
+        match generation {
+            Generation::V10 => Self::V10,
+            Generation::V03 => Self::V03(files.dialect(headers)),
         }
     }
 
@@ -86,16 +94,19 @@ pub enum FileBytes {
 
 impl FileBytes {
     /// The dialect of whoever sent these headers.
-    pub(crate) fn dialect(self, headers: &HeaderMap) -> Dialect {
+    fn dialect(self, headers: &HeaderMap) -> Dialect {
         // Node by itself, its gRPC, and browsers.
-        const PLAIN: [&str; 4] = ["node", "grpc-node", "undici", "mozilla"];
-        let agent = || headers.get(USER_AGENT)?.to_str().ok();
+        const PLAIN: [&[u8]; 4] = [b"node", b"grpc-node", b"undici", b"mozilla"];
         let is_plain = match self {
             Self::Base64 => false,
             Self::Plain => true,
             Self::Auto => {
-                let agent = agent().unwrap_or_default().to_ascii_lowercase();
-                PLAIN.iter().any(|name| agent.starts_with(name))
+                let agent = headers.get(USER_AGENT).map(HeaderValue::as_bytes);
+                let begins = |name: &&[u8]| {
+                    let start = agent.and_then(|agent| agent.get(..name.len()));
+                    start.is_some_and(|start| start.eq_ignore_ascii_case(name))
+                };
+                PLAIN.iter().any(begins)
             }
         };
         if is_plain {

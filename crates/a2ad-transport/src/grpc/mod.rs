@@ -102,7 +102,7 @@ where
             };
             let handler = Handler {
                 inner,
-                tongue: Tongue::new(generation, inner.file_bytes.dialect(&head.headers)),
+                tongue: Tongue::of_schema(generation, inner.file_bytes, &head.headers),
                 method,
                 connection,
                 began: Instant::now(),

@@ -48,7 +48,7 @@ where
     B: http_body::Body<Data = Bytes> + Unpin,
 {
     let began = Instant::now();
-    let dialect = inner.file_bytes.dialect(&head.headers);
+    let tongue = Tongue::of_schema(target.generation, inner.file_bytes, &head.headers);
     let body = read_body(head, body, connection, &inner.limits).await;
     let span = tracing::debug_span!(
         "request",
@@ -58,7 +58,7 @@ where
     );
     let call = span.in_scope(|| {
         let generation = version::negotiate(head, target.spoken(), inner.lenient);
-        let request = read::read(head, (target, method), dialect, &body?);
+        let request = read::read(head, (target.route, method), tongue, &body?);
         Call::new(inner, visit, head, generation, request)
     });
     Asked {
@@ -66,7 +66,7 @@ where
             began,
             method: Some(method),
             span,
-            tongue: Tongue::new(target.generation, dialect),
+            tongue,
             call,
         },
         result_type: media::of_result(target.generation, &head.headers),

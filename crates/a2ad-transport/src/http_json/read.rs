@@ -9,25 +9,25 @@ use http::request::Parts;
 use serde::de::DeserializeOwned;
 
 use super::query;
-use super::route::{Route, Target};
+use super::route::Route;
 use crate::call::{Request, check_send, metadata_of};
 use crate::errors::{Fault, Refusal};
 use crate::method::Method;
 use crate::percent::{Plus, decode};
-use crate::version::Generation;
+use crate::tongue::Tongue;
 
-/// What a request asks for; `dialect` is that of 0.3. A tenant in the query is for the door to find.
+/// What a request asks for. A tenant in the query is for the door to find.
 pub(super) fn read(
     head: &Parts,
-    (target, method): (Target<'_>, Method),
-    dialect: Dialect,
+    target: (Route<'_>, Method),
+    tongue: Tongue,
     body: &[u8],
 ) -> Result<Request, Fault> {
     let query = head.uri.query();
-    match target.generation {
-        Generation::V10 => read_v10(query, (target.route, method), body)
+    match tongue {
+        Tongue::V10 => read_v10(query, target, body)
             .map_err(|fault| fault.expecting_v10(v03::looks_like_v03(body))),
-        Generation::V03 => read_v03(query, (target.route, method), dialect, body),
+        Tongue::V03(dialect) => read_v03(query, target, dialect, body),
     }
 }
 

@@ -3,7 +3,6 @@
 mod envelope;
 mod params;
 
-use a2ad_proto::v03::Dialect;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, StatusCode};
@@ -72,9 +71,10 @@ where
         None => (None, Spoken::Both),
     };
     let generation = version::negotiate(head, spoken, inner.lenient);
-    let tongue = generation
-        .as_ref()
-        .map_or(Tongue::V10, |found| Tongue::new(*found, Dialect::Kinds));
+    let tongue = match &generation {
+        Ok(generation) => Tongue::of_json_rpc(*generation),
+        Err(_) => Tongue::V10,
+    };
     let span = tracing::debug_span!(
         "request",
         binding = Binding::JsonRpc.name(),
